@@ -1,0 +1,46 @@
+# Two commands do everything: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test check format bench clean
+
+help:
+	@echo "make setup   prepare $(VENV)"
+	@echo "make demo    show an observed game (writes demo/index.html)"
+	@echo "make test    run all tests"
+	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
+	@echo "make format  rewrite the sources in the project's format"
+	@echo "make bench   decisions per second of every game, against gymnax and MinAtar"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup
+	$(BIN)/python -m termdp demo --out demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered $(ARGS)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs benchmarks tools *.md
+	$(BIN)/python tools/check_sizes.py
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python benchmarks/environments.py
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Reinforcement learning when somebody outside can end the episode."""

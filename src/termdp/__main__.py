@@ -1,0 +1,5 @@
+"""`python -m termdp` is the `termdp` command."""
+
+from termdp.cli import main
+
+main()

@@ -1,0 +1,65 @@
+"""The command line: `termdp COMMAND …`, one module per command.
+
+A command's module has a dataclass `Args`, whose docstring (with an example) is the help
+text, and `run(args)`. Bad input, raised anywhere as `ValueError`, becomes one sentence
+on standard error and exit code 2.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import tyro
+
+# name -> what it is for; the module is termdp.cli.<name>
+COMMANDS = {
+    "envs": "list the environments",
+    "demo": "make a page that shows an observed game",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command; exits with code 2 when the input is at fault."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview())
+        return
+    if words[0] == "--version":
+        print(f"termdp {version('termdp')}")
+        return
+    name, rest = words[0], words[1:]
+    if name not in COMMANDS:
+        _fail(f"expected a command ({', '.join(COMMANDS)}), got {name!r}")
+    command = importlib.import_module(f"termdp.cli.{name}")
+    args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
+    try:
+        command.run(args)
+    except (ValueError, OSError) as error:
+        if os.environ.get("TERMDP_TRACEBACK"):
+            raise
+        _fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: termdp COMMAND …",
+            "",
+            "Reinforcement learning when somebody outside can end the episode.",
+            "",
+            *lines,
+            "",
+            "`termdp COMMAND --help` explains one command; example: termdp envs --json",
+        ]
+    )
+
+
+def _fail(sentence: str) -> None:
+    print(f"termdp: {sentence}", file=sys.stderr)
+    sys.exit(2)

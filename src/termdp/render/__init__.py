@@ -1,0 +1,1 @@
+"""From states and observations to drawings, and from drawings to pixels."""
