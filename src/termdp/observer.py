@@ -1,0 +1,260 @@
+"""The observer: what it charges for, what it remembers, when it stops the agent.
+
+An `Observer` is data. The same object serves JAX environments (`termdp.observe`), where
+its numbers are traced and may change without recompiling, and Gymnasium environments
+(`termdp.gym.ObserverWrapper`), where everything is NumPy. Both run the one function
+`watch` below; only the array module differs.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import expit
+
+from termdp.termination import stop_probability
+
+Cost = Callable[[Any, Any], Any]
+Number = float | int | jax.Array | np.ndarray
+
+_NOBODY_WAITING = -1
+
+
+class ObserverMemory(NamedTuple):
+    """What the observer carries from step to step within an episode.
+
+    Attributes:
+        recent: the last costs, oldest first, `[..., capacity]`; for an observer without
+            a window one number, the accumulated cost, `[..., 1]`.
+        countdown: steps until a stop that is already decided, −1 if none is.
+    """
+
+    recent: Any
+    countdown: Any
+
+
+class Verdict(NamedTuple):
+    """What the observer made of one step.
+
+    Attributes:
+        window_cost: C_t, the accumulated cost including this step's.
+        stop_probability: 1 − (1 − background)(1 − ρ(C_t − b)).
+        stop: the observer stops the agent now (unless the game has just ended).
+    """
+
+    window_cost: Any
+    stop_probability: Any
+    stop: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Observer:
+    """Somebody who watches, accumulates costs and may stop the agent.
+
+    P(stop at t) = 1 − (1 − background)(1 − ρ(C_t − bias)), see section 2 of
+    arXiv:2205.15376; C_t is the sum of the last `window` costs including the present.
+
+    Attributes:
+        cost: `cost(observation, action) -> float`, for one unbatched pair: the
+            observation the agent acted on and what it did. A callable that is a JAX
+            pytree (a `flax.struct.dataclass`, say) keeps its own parameters traced.
+        window: how many steps the observer remembers; None means the whole episode.
+        bias: b; the larger, the more patient.
+        background: probability of a stop at any step for no reason at all, in [0, 1).
+        delay: reaction time; a stop decided at t happens at t + delay. No new decision
+            is drawn meanwhile, and a game that ends first wins.
+        leak: in (0, 1]; if given, C_t = leak·C_{t−1} + c_t replaces the window.
+
+    Example:
+        >>> observer = Observer(lambda observation, action: float(action == 2), bias=4.0)
+        >>> observer.replace(window=10).window
+        10
+    """
+
+    cost: Cost
+    window: int | Number | None = 30
+    bias: Number = 6.0
+    background: Number = 0.0
+    delay: int | Number = 0
+    leak: Number | None = None
+    # Size of the memory: `window` may move below it without recompiling.
+    capacity: int = dataclasses.field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check what can be checked now: traced values are taken as they are."""
+        if not callable(self.cost):
+            raise ValueError(
+                "expected cost to be a function (observation, action) -> float, got "
+                f"{self.cost!r}"
+            )
+        _check("window", self.window, "a whole number ≥ 1 or None", _is_count)
+        _check("bias", self.bias, "a finite number", np.isfinite)
+        _check(
+            "background", self.background, "a number in [0, 1)", _between(0, 1, "[)")
+        )
+        _check("delay", self.delay, "a whole number ≥ 0", _is_natural)
+        _check("leak", self.leak, "a number in (0, 1] or None", _between(0, 1, "(]"))
+        object.__setattr__(self, "capacity", self._needed_capacity())
+
+    def _needed_capacity(self) -> int:
+        if self.leak is not None or self.window is None:
+            return 1
+        if isinstance(self.window, jax.core.Tracer):
+            return max(self.capacity, 1)
+        return max(self.capacity, int(np.max(np.asarray(self.window))))
+
+    def replace(self, **changes: Any) -> "Observer":
+        """A copy with some attributes changed; unknown names are an error."""
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise ValueError(
+                    f"expected an attribute of Observer ({', '.join(known)}), "
+                    f"got {name!r}"
+                )
+        return dataclasses.replace(self, **changes)
+
+    def initial_memory(
+        self, batch_shape: tuple[int, ...] = (), xp: ModuleType = jnp
+    ) -> ObserverMemory:
+        """The memory at the start of an episode: nothing has been charged yet."""
+        return ObserverMemory(
+            recent=xp.zeros((*batch_shape, self.capacity), np.float32),
+            countdown=xp.full(batch_shape, _NOBODY_WAITING, np.int32),
+        )
+
+
+def watch(
+    observer: Observer,
+    memory: ObserverMemory,
+    cost: Any,
+    uniform: Any,
+    xp: ModuleType = jnp,
+) -> tuple[ObserverMemory, Verdict]:
+    """The observer sees one step: it adds the cost and decides.
+
+    Args:
+        observer: whose window, bias and so on count.
+        memory: what it remembers of this episode before the step.
+        cost: c_t, `[...]`.
+        uniform: draws from [0, 1), `[...]`; the observer stops where they fall below
+            the stop probability.
+        xp: `jax.numpy`, or `numpy` for environments outside JAX.
+
+    Returns:
+        The memory after the step and the verdict on it.
+    """
+    recent, window_cost = _accumulate(observer, memory.recent, cost, xp)
+    logistic = (
+        stop_probability(window_cost, observer.bias)
+        if xp is jnp
+        else expit(window_cost - np.float32(observer.bias))
+    )
+    probability = logistic + observer.background * (1.0 - logistic)
+    waiting = memory.countdown >= 0
+    decided = ~waiting & (uniform < probability)
+    countdown = xp.where(
+        waiting,
+        memory.countdown - 1,
+        xp.where(decided, observer.delay, _NOBODY_WAITING),
+    ).astype(np.int32)
+    verdict = Verdict(window_cost, probability, countdown == 0)
+    return ObserverMemory(recent, countdown), verdict
+
+
+def _accumulate(
+    observer: Observer, recent: Any, cost: Any, xp: ModuleType
+) -> tuple[Any, Any]:
+    """Memory and accumulated cost C_t after one more cost."""
+    newest = xp.asarray(cost, np.float32)[..., None]
+    if observer.leak is not None:
+        accumulated = np.float32(1) * observer.leak * recent + newest
+        return accumulated.astype(np.float32), accumulated[..., 0]
+    if observer.window is None:
+        accumulated = recent + newest
+        return accumulated, accumulated[..., 0]
+    capacity = recent.shape[-1]
+    if capacity < observer.capacity:
+        raise ValueError(
+            f"expected a state that remembers {observer.capacity} steps, got one that "
+            f"remembers {capacity}: reset the environment after enlarging the window"
+        )
+    recent = xp.concatenate([recent[..., 1:], newest], axis=-1)
+    inside = xp.arange(capacity) >= capacity - observer.window
+    # Zeros stand before the episode's first step, so short histories need no case.
+    return recent, xp.sum(xp.where(inside, recent, np.float32(0)), axis=-1)
+
+
+def _check(name: str, value: Any, expected: str, holds: Callable[[Any], Any]) -> None:
+    if value is None and "None" in expected or isinstance(value, jax.core.Tracer):
+        return
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf" or not np.all(holds(numbers)):
+        raise ValueError(f"expected {name} to be {expected}, got {value!r}")
+
+
+def _is_natural(numbers: np.ndarray) -> Any:
+    return (numbers >= 0) & (numbers == np.floor(numbers)) & np.isfinite(numbers)
+
+
+def _is_count(numbers: np.ndarray) -> Any:
+    return _is_natural(numbers) & (numbers >= 1)
+
+
+def _between(low: float, high: float, ends: str) -> Callable[[np.ndarray], Any]:
+    low_open, high_open = ends[0] == "(", ends[1] == ")"
+
+    def holds(numbers: np.ndarray) -> Any:
+        above = numbers > low if low_open else numbers >= low
+        below = numbers < high if high_open else numbers <= high
+        return above & below
+
+    return holds
+
+
+def checked_cost(observer: Observer, observation: Any, action: Any) -> float:
+    """The cost of one pair as a float; an error if it is not one finite number."""
+    value = np.asarray(observer.cost(observation, action))
+    if value.shape != () or value.dtype.kind not in "biuf":
+        raise ValueError(
+            "expected cost(observation, action) to return one number for one pair, got "
+            f"an array of shape {value.shape} and type {value.dtype}"
+        )
+    if not math.isfinite(value):
+        raise ValueError(
+            f"expected cost(observation, action) to be finite, got {value.item()} for "
+            f"action {action}"
+        )
+    return float(value)
+
+
+_TRACED = ("window", "bias", "background", "delay", "leak")
+
+
+def _flatten(observer: Observer) -> tuple[tuple, tuple]:
+    # A plain function is no pytree: it travels as static data.
+    plain = jax.tree_util.all_leaves([observer.cost])
+    numbers = tuple(getattr(observer, name) for name in _TRACED)
+    children = (*numbers, None if plain else observer.cost)
+    return children, (observer.capacity, observer.cost if plain else None)
+
+
+def _unflatten(static: tuple, children: tuple) -> Observer:
+    # Bypasses __init__: JAX rebuilds pytrees with tracers and placeholders inside.
+    observer = object.__new__(Observer)
+    capacity, plain_cost = static
+    *numbers, pytree_cost = children
+    for name, value in zip(_TRACED, numbers, strict=True):
+        object.__setattr__(observer, name, value)
+    cost = pytree_cost if plain_cost is None else plain_cost
+    object.__setattr__(observer, "cost", cost)
+    object.__setattr__(observer, "capacity", capacity)
+    return observer
+
+
+jax.tree_util.register_pytree_node(Observer, _flatten, _unflatten)

@@ -1,0 +1,1 @@
+"""What is put around an environment."""

@@ -1,0 +1,271 @@
+"""An observer around any environment with gymnax's API.
+
+The game and the observer stay apart: the observed environment's state holds the game's
+state next to the observer's memory, its parameters hold the game's next to the
+observer's. An episode ends in one of three ways, never mixed: `game_over`, `stopped`,
+`truncated`, in this order of precedence.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import environment
+
+from termdp.envs.base import Game
+from termdp.observer import Observer, ObserverMemory, checked_cost, watch
+
+
+@struct.dataclass
+class ObservedState:
+    """State of the game, what the observer remembers, and what the agent sees.
+
+    Attributes:
+        game: the game's own state.
+        memory: the observer's memory of this episode.
+        observation: o_t, which the next cost c(o_t, a_t) is read from.
+    """
+
+    game: Any
+    memory: ObserverMemory
+    observation: Any
+
+    @property
+    def time(self) -> Any:
+        """Steps played in this episode, as the game counts them."""
+        return self.game.time
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ObservedParams:
+    """Parameters of the game and of its observer; all of them traced."""
+
+    game: Any
+    observer: Observer
+
+    @property
+    def max_steps_in_episode(self) -> Any:
+        """The game's time limit."""
+        return self.game.max_steps_in_episode
+
+    def replace(self, **changes: Any) -> "ObservedParams":
+        """A copy with some numbers changed, wherever they live.
+
+        A name may be `game`, `observer`, a parameter of the game (`sticky_prob`), of
+        the observer (`bias`) or of its cost function (`width`).
+        """
+        game = changes.pop("game", self.game)
+        observer = changes.pop("observer", self.observer)
+        for name, value in changes.items():
+            if name in _names(game):
+                game = game.replace(**{name: value})
+            elif name in _names(observer):
+                observer = observer.replace(**{name: value})
+            elif name in _names(observer.cost):
+                cost = observer.cost.replace(**{name: value})
+                observer = observer.replace(cost=cost)
+            else:
+                known = [*_names(game), *_names(observer), *_names(observer.cost)]
+                raise ValueError(
+                    f"expected a parameter ({', '.join(known)}), got {name!r}"
+                )
+        return ObservedParams(game, observer)
+
+
+def _names(parameters: Any) -> list[str]:
+    if not dataclasses.is_dataclass(parameters):
+        return []
+    return [field.name for field in dataclasses.fields(parameters)]
+
+
+@struct.dataclass
+class _Played:
+    """One step of the game, with where to go on and where to begin anew."""
+
+    reward: jax.Array
+    game_over: jax.Array
+    truncated: jax.Array
+    info: dict[str, Any]
+    final_observation: Any
+    ongoing: tuple[Any, Any]
+    fresh: tuple[Any, Any]
+    needs_reset: jax.Array
+
+
+class ObservedEnvironment(environment.Environment):
+    """An environment with an observer in its state; made by `observe`."""
+
+    def __init__(self, env: Any, observer: Observer):
+        self.game_env = env
+        self.observer = observer
+        # Wrappers that bring their own `step` hide the game's inner step from us: they
+        # are played through it, and only a stop resets them from outside.
+        own_step = getattr(type(env), "step", None)
+        self._is_bare = own_step in (environment.Environment.step, Game.step)
+
+    @property
+    def default_params(self) -> Any:
+        """The game's default parameters and the observer's."""
+        return ObservedParams(self.game_env.default_params, self.observer)
+
+    @partial(jax.jit, static_argnames=("self",))
+    def reset(
+        self, key: jax.Array, params: ObservedParams | None = None
+    ) -> tuple[Any, ObservedState]:
+        """Begin an episode under the observer."""
+        params = self.default_params if params is None else params
+        observation, game = self.game_env.reset(key, params.game)
+        memory = params.observer.initial_memory()
+        return observation, ObservedState(game, memory, observation)
+
+    @partial(jax.jit, static_argnames=("self",))
+    def step(
+        self,
+        key: jax.Array,
+        state: ObservedState,
+        action: Any,
+        params: ObservedParams | None = None,
+    ) -> tuple[Any, ObservedState, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+        """One step of the game under the observer's eyes, with automatic reset.
+
+        Returns:
+            gymnax's six values; `terminated = game_over | stopped`. `info` holds
+            `game_over`, `stopped`, `truncated` (at most one of them true), `cost`,
+            `window_cost`, `stop_probability` and `final_observation`, the observation
+            before any reset.
+        """
+        params = self.default_params if params is None else params
+        key_game, key_stop, key_reset = jax.random.split(key, 3)
+        observer = params.observer
+        cost = jnp.asarray(observer.cost(state.observation, action), jnp.float32)
+        memory, verdict = watch(
+            observer, state.memory, cost, jax.random.uniform(key_stop)
+        )
+        play = self._play_bare if self._is_bare else self._play_wrapped
+        played = play(key_game, key_reset, state.game, action, params.game)
+
+        stopped = verdict.stop & ~played.game_over
+        truncated = played.truncated & ~played.game_over & ~stopped
+        terminated = played.game_over | stopped
+        observation, game = _choose(
+            played.needs_reset | stopped, played.fresh, played.ongoing
+        )
+        memory = _choose(terminated | truncated, observer.initial_memory(), memory)
+        info = {
+            **played.info,
+            "terminated": terminated,
+            "truncated": truncated,
+            "game_over": played.game_over,
+            "stopped": stopped,
+            "cost": cost,
+            "window_cost": verdict.window_cost,
+            "stop_probability": verdict.stop_probability,
+            "final_observation": played.final_observation,
+        }
+        state = ObservedState(game, memory, observation)
+        return observation, state, played.reward, terminated, truncated, info
+
+    def _play_bare(
+        self, key: jax.Array, key_reset: jax.Array, game: Any, action: Any, params: Any
+    ) -> _Played:
+        """Step the game itself and prepare its next episode."""
+        env = self.game_env
+        final_obs, final_game, reward, game_over, info = env.step_env(
+            key, game, action, params
+        )
+        truncated = env.is_truncated(final_game, params)
+        if isinstance(env, Game):
+            fresh = env.next_episode(key_reset, final_game, params)
+        else:
+            fresh = env.reset_env(key_reset, params)
+        return _Played(
+            reward=reward,
+            game_over=game_over,
+            truncated=truncated,
+            info=info,
+            final_observation=final_obs,
+            ongoing=(final_obs, final_game),
+            fresh=fresh,
+            needs_reset=game_over | truncated,
+        )
+
+    def _play_wrapped(
+        self, key: jax.Array, key_reset: jax.Array, game: Any, action: Any, params: Any
+    ) -> _Played:
+        """Step an environment that resets itself when its own episode ends."""
+        obs, game, reward, terminated, truncated, info = self.game_env.step(
+            key, game, action, params
+        )
+        return _Played(
+            reward=reward,
+            game_over=terminated,
+            truncated=truncated,
+            info=info,
+            final_observation=info.get("final_observation", obs),
+            ongoing=(obs, game),
+            fresh=self.game_env.reset(key_reset, params),
+            needs_reset=jnp.zeros_like(terminated),
+        )
+
+    @property
+    def name(self) -> str:
+        """The game's name."""
+        return self.game_env.name
+
+    @property
+    def num_actions(self) -> int:
+        """Number of the game's actions."""
+        return self.game_env.num_actions
+
+    def action_space(self, params: ObservedParams | None = None) -> Any:
+        """The game's action space."""
+        return self.game_env.action_space(_game_params(params))
+
+    def observation_space(self, params: ObservedParams | None = None) -> Any:
+        """The game's observation space."""
+        return self.game_env.observation_space(_game_params(params))
+
+
+def observe(env: Any, observer: Observer) -> ObservedEnvironment:
+    """Put an observer around any environment with gymnax's API.
+
+    Args:
+        env: a gymnax environment (or wrapper); it learns nothing of the observer.
+        observer: who watches.
+
+    Returns:
+        An environment with the same API. Its `default_params` hold the game's
+        parameters and the observer's; see `ObservedEnvironment.step` for the rest.
+
+    Example:
+        >>> import gymnax, termdp
+        >>> game, _ = gymnax.make("CartPole-v1")
+        >>> off_centre = lambda observation, action: abs(observation[0])
+        >>> env = termdp.observe(game, termdp.Observer(off_centre, bias=3.0))
+        >>> params = env.default_params.replace(bias=2.0, max_steps_in_episode=200)
+    """
+    if isinstance(env, ObservedEnvironment):
+        raise ValueError(
+            f"expected an environment without observer, but {env.name} has one: observe "
+            "its game instead (env.game_env)"
+        )
+    if not isinstance(observer, Observer):
+        raise ValueError(f"expected a termdp.Observer, got {observer!r}")
+    params = env.default_params
+    key = jax.random.key(0)
+    observation, _ = env.reset(key, params)
+    action = env.action_space(params).sample(key)
+    checked_cost(observer, observation, action)
+    return ObservedEnvironment(env, observer)
+
+
+def _choose(which: jax.Array, if_true: Any, if_false: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(which, x, y), if_true, if_false)
+
+
+def _game_params(params: Any) -> Any:
+    return params.game if isinstance(params, ObservedParams) else params
