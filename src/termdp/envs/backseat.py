@@ -1,0 +1,427 @@
+"""Backseat Driver: overtake on a never-ending road; coins lie in the open lanes.
+
+The agent drives faster than the traffic, so cars come down the screen and fall behind.
+It sees `agent_row` rows of road ahead and some road behind. All rules:
+
+- **Actions**: 0 stay in lane, 1 one lane to the left, 2 one lane to the right; a change
+  off the road is a stay. A decision lasts 4 frames, a lane change all 4 of them.
+- **Frames**: cars slide down `car_speed`/4 rows per frame, coins, lying still on the
+  road, `coin_speed`/4. The agent touches what shares a row with its car in a lane it
+  holds: the old lane in frames 1-2, the new one in frames 2-4 of a change, its own
+  lane otherwise.
+- **Coins** that are touched disappear; they are worth nothing in the game.
+- **Crash**: touching a car ends the game in that frame. Nothing moves any more; coins
+  touched up to that frame, inclusive, are taken.
+- **Traffic**: with probability `wave_rate` a wave of cars is proposed each decision, a
+  car in each lane with probability `car_density`, in one of the rows just above the
+  screen. It is dropped if it blocks all lanes or follows the last one too closely for
+  some driver (`backseat_road` proves that the road is therefore always passable).
+  `wave_rate` grows to `wave_rate_late` over the first `ramp_decisions` decisions.
+- **New coins**: in each lane with probability `coin_rate`, or `trail_rate` right behind
+  another coin (coins come in trails), where no car is so near that they could meet.
+- **Reward** `"behind"`: 0.1 per decision for every car on screen and wholly behind the
+  agent; `"overtake"`: 0.1 once for every car that falls behind. Never negative.
+- **Observation**: bool `[rows, lanes, 12]`; channels 3·i + (0 agent, 1 cars, 2 coins),
+  i decisions ago, i = 0…3 (before the first decision: as at the start). With
+  `observation="image"` the same as `[42, 42, 12]` picture.
+
+The road starts empty, the agent in the middle lane. `info` holds `coins_collected` and
+`cars_overtaken` of the decision.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import environment, spaces
+
+from termdp.envs.backseat_road import (
+    CAR_LENGTH,
+    FRAMES,
+    NEW_LANE_FRAMES,
+    OLD_LANE_FRAMES,
+    Road,
+)
+from termdp.envs.backseat_view import (
+    CHANNELS,
+    HISTORY,
+    IMAGE_SIZE,
+    NUM_MAPS,
+    bodies,
+    current_maps,
+    grid,
+    image,
+)
+from termdp.envs.base import Game
+
+STAY, LEFT, RIGHT = 0, 1, 2
+CAR_REWARD = 0.1
+_FAR = 1000
+
+
+@struct.dataclass
+class BackseatState(environment.EnvState):
+    """A decision's start, or (for pictures) `phase` frames after it.
+
+    Attributes:
+        time: decisions made.
+        agent: lane at the start of the decision.
+        heading: -1, 0 or 1, where the agent is changing to while `phase` > 0.
+        phase: frames since the start of the decision, 0 unless between decisions.
+        crashed: whether the game is over.
+        cars: `[lanes] uint32`, one bit per car at its upper row.
+        coins: `[lanes] uint32`, one bit per coin.
+        wave_row: row of the youngest wave of cars.
+        wave_open: bit set of the lanes that wave left open.
+        maps: `[lanes, 12] uint32`, the observation's columns as words.
+    """
+
+    time: jax.Array
+    agent: jax.Array
+    heading: jax.Array
+    phase: jax.Array
+    crashed: jax.Array
+    cars: jax.Array
+    coins: jax.Array
+    wave_row: jax.Array
+    wave_open: jax.Array
+    maps: jax.Array
+
+
+@struct.dataclass
+class BackseatParams(environment.EnvParams):
+    """Numbers that may change without recompiling; rates are probabilities."""
+
+    max_steps_in_episode: int = 10_000
+    wave_rate: float = 0.5
+    wave_rate_late: float = 0.9
+    ramp_decisions: int = 500
+    car_density: float = 0.4
+    coin_rate: float = 0.1
+    trail_rate: float = 0.6
+
+
+@struct.dataclass
+class BackseatDraws:
+    """All that is random in one decision; uniforms in [0, 1) unless said.
+
+    Attributes:
+        wave: proposes a wave if below its rate.
+        wave_offset: integer in 0…car_speed − 1, rows above the lowest possible one.
+        cars: `[lanes]`, a car of the proposed wave if below the density.
+        coins: `[lanes]`, a coin if below its rate.
+        coin_offset: `[lanes]` integers in 0…coin_speed − 1, likewise.
+    """
+
+    wave: jax.Array
+    wave_offset: jax.Array
+    cars: jax.Array
+    coins: jax.Array
+    coin_offset: jax.Array
+
+
+@struct.dataclass
+class Sweep:
+    """What the agent touches in a decision: coins per lane, crash frame or 0."""
+
+    taken: jax.Array
+    crash_frame: jax.Array
+
+
+class BackseatDriver(Game):
+    """The game. Sizes and speeds are those of `Road`; see the module for the rules.
+
+    Args:
+        lanes: number of lanes.
+        rows: visible rows of road.
+        agent_row: upper row of the agent's car.
+        car_speed: rows by which the agent gains on cars per decision.
+        coin_speed: rows of road driven per decision.
+        reward: `"behind"` or `"overtake"`.
+        observation: `"grid"` or `"image"`.
+    """
+
+    def __init__(
+        self,
+        lanes: int = 5,
+        rows: int = 21,
+        agent_row: int = 13,
+        car_speed: int = 2,
+        coin_speed: int = 4,
+        reward: str = "behind",
+        observation: str = "grid",
+    ):
+        super().__init__()
+        self.road = Road(lanes, rows, agent_row, car_speed, coin_speed)
+        if reward not in ("behind", "overtake"):
+            raise ValueError(f"expected reward 'behind' or 'overtake', got {reward!r}")
+        if observation not in ("grid", "image"):
+            raise ValueError(
+                f"expected observation 'grid' or 'image', got {observation!r}"
+            )
+        if observation == "image" and max(lanes * 4, rows) > IMAGE_SIZE:
+            raise ValueError(
+                f"expected at most {IMAGE_SIZE // 4} lanes and {IMAGE_SIZE} rows for "
+                f"the image, got {lanes} and {rows}; use observation='grid'"
+            )
+        self.reward_kind = reward
+        self.observation_kind = observation
+
+    @property
+    def default_params(self) -> BackseatParams:
+        """The default traffic."""
+        return BackseatParams()
+
+    def sample_draws(self, key: jax.Array) -> BackseatDraws:
+        """Draw everything random of one decision, in one go."""
+        road = self.road
+        bits = jax.random.bits(key, (road.lanes + 1,), jnp.uint32)
+        low = bits & jnp.uint32(0xFFFF)
+        high = (bits >> 16) & jnp.uint32(0xFFF)
+        rest = (bits >> 28).astype(jnp.int32)
+        unit_low = low.astype(jnp.float32) * (1 / 65536)
+        return BackseatDraws(
+            wave=unit_low[-1],
+            wave_offset=rest[-1] * road.car_speed // 16,
+            cars=unit_low[:-1],
+            coins=high[:-1].astype(jnp.float32) * (1 / 4096),
+            coin_offset=rest[:-1] * road.coin_speed // 16,
+        )
+
+    def target_lane(self, agent: jax.Array, action: Any) -> jax.Array:
+        """The lane the agent will be in after the decision."""
+        heading = jnp.where(action == LEFT, -1, jnp.where(action == RIGHT, 1, 0))
+        return jnp.clip(agent + heading, 0, self.road.lanes - 1)
+
+    def sweep(
+        self, state: BackseatState, target: jax.Array, last_frame: int = FRAMES
+    ) -> Sweep:
+        """What the move to lane `target` touches, frame by frame up to `last_frame`."""
+        road = self.road
+        lanes = jnp.arange(road.lanes)
+        old, new = lanes == state.agent, lanes == target
+        covered = bodies(state.cars)
+        car_old, car_new = _pick(covered, old), _pick(covered, new)
+        coin_old, coin_new = _pick(state.coins, old), _pick(state.coins, new)
+        taken_old = taken_new = jnp.uint32(0)
+        crash_frame = jnp.int32(0)
+        for frame in range(1, last_frame + 1):
+            car_rows = jnp.uint32(road.bits(road.reach(frame, road.car_speed)))
+            coin_rows = jnp.uint32(road.bits(road.reach(frame, road.coin_speed)))
+            coin_rows = jnp.where(crash_frame == 0, coin_rows, jnp.uint32(0))
+            touched = jnp.uint32(0)
+            if frame in OLD_LANE_FRAMES:
+                touched |= car_old & car_rows
+                taken_old |= coin_old & coin_rows
+            if frame in NEW_LANE_FRAMES:
+                touched |= car_new & car_rows
+                taken_new |= coin_new & coin_rows
+            is_crash = (crash_frame == 0) & (touched != 0)
+            crash_frame = jnp.where(is_crash, frame, crash_frame)
+        taken = jnp.where(old, taken_old, 0) | jnp.where(new, taken_new, 0)
+        return Sweep(taken=taken, crash_frame=crash_frame)
+
+    def advance(
+        self,
+        state: BackseatState,
+        action: Any,
+        draws: BackseatDraws,
+        params: BackseatParams,
+    ) -> tuple[BackseatState, jax.Array, jax.Array, dict[str, jax.Array]]:
+        """One decision with given draws: state, reward, game_over, info."""
+        road = self.road
+        target = self.target_lane(state.agent, action)
+        sweep = self.sweep(state, target)
+        crashed = sweep.crash_frame > 0
+        coins = state.coins & ~sweep.taken
+
+        wave, wave_row, wave_open = self._next_wave(state, draws, params)
+        stored = jnp.uint32(road.bits(range(-road.margin, road.rows)))
+        cars_ahead = (state.cars << road.car_speed) & stored | wave
+        coins_ahead = (coins << road.coin_speed) & stored
+        coins_ahead |= self._new_coins(cars_ahead, coins_ahead, draws, params)
+
+        cars_now = jnp.where(crashed, state.cars, cars_ahead)
+        coins_now = jnp.where(crashed, coins, coins_ahead)
+        agent_now = jnp.where(crashed, state.agent, target)
+        now = current_maps(road, agent_now, cars_now, coins_now)
+        next_state = BackseatState(
+            time=state.time + 1,
+            agent=agent_now,
+            heading=jnp.where(crashed, target - state.agent, 0),
+            phase=sweep.crash_frame,
+            crashed=crashed,
+            cars=cars_now,
+            coins=coins_now,
+            wave_row=wave_row,
+            wave_open=wave_open,
+            maps=jnp.concatenate([now, state.maps[:, :-NUM_MAPS]], axis=1),
+        )
+        passed_rows = range(road.behind_row, road.behind_row + road.car_speed)
+        passed = jnp.where(crashed, 0, _count(cars_now, road.bits(passed_rows)))
+        behind = _count(cars_now, road.bits(range(road.behind_row, road.rows)))
+        rewarded = behind if self.reward_kind == "behind" else passed
+        info = {"coins_collected": _count(sweep.taken), "cars_overtaken": passed}
+        return next_state, CAR_REWARD * rewarded.astype(jnp.float32), crashed, info
+
+    def frames(
+        self,
+        state: BackseatState,
+        action: Any,
+        draws: BackseatDraws,
+        params: BackseatParams,
+    ) -> BackseatState:
+        """The states after each of the decision's 4 frames, stacked along axis 0.
+
+        The last one is the state that `advance` returns. After a crash all further
+        frames show the crash.
+        """
+        target = self.target_lane(state.agent, action)
+        last, *_ = self.advance(state, action, draws, params)
+        states = []
+        for frame in range(1, FRAMES):
+            sweep = self.sweep(state, target, last_frame=frame)
+            between = state.replace(
+                heading=target - state.agent,
+                phase=jnp.int32(frame),
+                coins=state.coins & ~sweep.taken,
+            )
+            select = partial(jnp.where, sweep.crash_frame > 0)
+            states.append(jax.tree.map(select, last, between))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states, last)
+
+    def _next_wave(
+        self, state: BackseatState, draws: BackseatDraws, params: BackseatParams
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """New cars (words), and row and open lanes of the youngest wave after that."""
+        road = self.road
+        lanes = jnp.arange(road.lanes, dtype=jnp.uint32)
+        grown = jnp.clip(state.time / params.ramp_decisions, 0.0, 1.0)
+        rate = params.wave_rate + grown * (params.wave_rate_late - params.wave_rate)
+        is_car = draws.cars < params.car_density
+        all_lanes = jnp.uint32((1 << road.lanes) - 1)
+        blocked = jnp.sum(
+            jnp.where(is_car, jnp.uint32(1) << lanes, 0), dtype=jnp.uint32
+        )
+        opened = all_lanes & ~blocked
+
+        row = -CAR_LENGTH - draws.wave_offset
+        last_row = jnp.minimum(state.wave_row + road.car_speed, _FAR)
+        is_wave = (draws.wave < rate) & (blocked != 0) & (opened != 0)
+        is_wave &= last_row - row >= self._needed_distance(state.wave_open, opened)
+
+        bit = jnp.uint32(1) << (row + road.margin).astype(jnp.uint32)
+        cars = jnp.where(is_wave & is_car, bit, jnp.uint32(0))
+        return (
+            cars,
+            jnp.where(is_wave, row, last_row),
+            jnp.where(is_wave, opened, state.wave_open),
+        )
+
+    def _needed_distance(
+        self, open_before: jax.Array, open_after: jax.Array
+    ) -> jax.Array:
+        """Rows between waves, so that all drivers between them reach an open lane."""
+        distance = jnp.int32(self.road.wave_distance(0))
+        reachable = open_after
+        for changes in range(1, self.road.lanes):
+            is_short = (open_before & ~reachable) != 0
+            distance = jnp.where(is_short, self.road.wave_distance(changes), distance)
+            reachable |= (reachable << 1) | (reachable >> 1)
+        return distance
+
+    def _new_coins(
+        self,
+        cars: jax.Array,
+        coins: jax.Array,
+        draws: BackseatDraws,
+        params: BackseatParams,
+    ) -> jax.Array:
+        """Coins in the rows just above the screen (words)."""
+        road = self.road
+        near = jnp.uint32(road.bits(range(-road.margin, road.clear_row)))
+        fresh = jnp.uint32(road.bits(range(-road.coin_speed, 0)))
+        trail = (coins >> road.coin_speed) & fresh
+        offset = (road.margin - 1 - draws.coin_offset).astype(jnp.uint32)
+        bit = jnp.where(trail != 0, trail, jnp.uint32(1) << offset)
+        rate = jnp.where(trail != 0, params.trail_rate, params.coin_rate)
+        is_coin = (draws.coins < rate) & ((cars & near) == 0)
+        return jnp.where(is_coin, bit, jnp.uint32(0))
+
+    def reset_env(
+        self, key: jax.Array, params: BackseatParams
+    ) -> tuple[jax.Array, BackseatState]:
+        """An empty road; the same start every time."""
+        del key, params
+        road = self.road
+        agent = jnp.int32(road.lanes // 2)
+        words = jnp.zeros(road.lanes, jnp.uint32)
+        state = BackseatState(
+            time=jnp.int32(0),
+            agent=agent,
+            heading=jnp.int32(0),
+            phase=jnp.int32(0),
+            crashed=jnp.bool_(False),
+            cars=words,
+            coins=words,
+            wave_row=jnp.int32(_FAR),
+            wave_open=jnp.uint32((1 << road.lanes) - 1),
+            maps=jnp.tile(current_maps(road, agent, words, words), (1, HISTORY)),
+        )
+        return self.get_obs(state), state
+
+    def step_env(
+        self,
+        key: jax.Array,
+        state: BackseatState,
+        action: Any,
+        params: BackseatParams,
+    ) -> tuple[jax.Array, BackseatState, jax.Array, jax.Array, dict[str, jax.Array]]:
+        """One decision: observation, state, reward, game_over, info."""
+        draws = self.sample_draws(key)
+        next_state, reward, crashed, info = self.advance(state, action, draws, params)
+        return self.get_obs(next_state), next_state, reward, crashed, info
+
+    def get_obs(
+        self, state: BackseatState, params: Any = None, key: Any = None
+    ) -> jax.Array:
+        """The last four decisions' maps, as grid or as image."""
+        del params, key
+        view = grid if self.observation_kind == "grid" else image
+        return view(self.road, state.maps)
+
+    @property
+    def name(self) -> str:
+        """The game's name."""
+        return "BackseatDriver"
+
+    @property
+    def num_actions(self) -> int:
+        """Stay, left, right."""
+        return 3
+
+    def action_space(self, params: Any = None) -> spaces.Discrete:
+        """Stay, left, right."""
+        del params
+        return spaces.Discrete(self.num_actions)
+
+    def observation_space(self, params: Any = None) -> spaces.Box:
+        """Binary maps, as grid or as image."""
+        del params
+        size = (self.road.rows, self.road.lanes)
+        if self.observation_kind == "image":
+            size = (IMAGE_SIZE, IMAGE_SIZE)
+        return spaces.Box(0, 1, (*size, CHANNELS), jnp.bool_)
+
+
+def _pick(words: jax.Array, lane: jax.Array) -> jax.Array:
+    """The word of the one lane that is set in the mask `lane`."""
+    return jnp.sum(jnp.where(lane, words, jnp.uint32(0)), dtype=jnp.uint32)
+
+
+def _count(words: jax.Array, rows: int = 0xFFFFFFFF) -> jax.Array:
+    """Number of objects in the given rows, all lanes together."""
+    found = jax.lax.population_count(words & jnp.uint32(rows))
+    return jnp.sum(found, dtype=jnp.uint32).astype(jnp.int32)
