@@ -1,0 +1,125 @@
+"""A JAX environment behind Gymnasium's face: one compiled call per step."""
+
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium import spaces
+from gymnax.environments import spaces as jax_spaces
+
+from termdp.registry import make
+
+
+class JaxEnv(gymnasium.Env):
+    """Any environment with gymnax's API as a Gymnasium environment.
+
+    `info` is what the JAX environment says, as NumPy scalars and arrays; for an
+    observed one `game_over`, `stopped`, `cost`, `window_cost`, `stop_probability`, ….
+
+    Args:
+        env: an environment with gymnax's API, observed or not.
+        params: its parameters.
+        render_mode: "rgb_array" for pictures, None for none.
+    """
+
+    def __init__(self, env: Any, params: Any, render_mode: str | None = None):
+        self.jax_env = env
+        self.params = params
+        self.observation_space = to_gymnasium(env.observation_space(params))
+        self.action_space = to_gymnasium(env.action_space(params))
+        drawable = hasattr(getattr(env, "game_env", env), "draw")
+        self.metadata = {
+            "render_modes": ["rgb_array"] if drawable else [],
+            "render_fps": 10,
+        }
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(
+                f"expected render_mode to be one of {self.metadata['render_modes']} or "
+                f"None, got {render_mode!r}"
+            )
+        self.render_mode = render_mode
+        self._key: jax.Array | None = None
+        self._state: Any = None
+        self._observation: Any = None
+        self._has_ended = True
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; with a seed, everything that follows is determined."""
+        super().reset(seed=seed)
+        if seed is not None or self._key is None:
+            self._key = jax.random.key(self.np_random.integers(2**31))
+            self._begin()
+        elif not self._has_ended:
+            self._begin()
+        # else: the last step has already begun the next episode, which may remember
+        # something of the last one (MinAtar's sticky action).
+        self._has_ended = False
+        return self._observation, {}
+
+    def _begin(self) -> None:
+        observation, self._state = self.jax_env.reset(self._next_key(), self.params)
+        self._observation = self._as_observation(observation)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one action; the returned observation is never one after a reset."""
+        if self._has_ended:
+            raise ValueError(
+                "expected reset() before step(): the episode has ended or never begun"
+            )
+        check_action(action, self.action_space)
+        observation, self._state, reward, terminated, truncated, info = (
+            self.jax_env.step(self._next_key(), self._state, action, self.params)
+        )
+        info = jax.tree.map(np.asarray, info)
+        self._observation = self._as_observation(observation)
+        self._has_ended = bool(terminated | truncated)
+        final = self._as_observation(info["final_observation"])
+        return final, float(reward), bool(terminated), bool(truncated), info
+
+    def render(self) -> np.ndarray | None:
+        """The present state as pixels, if asked for by `render_mode`."""
+        if self.render_mode is None:
+            return None
+        game = getattr(self.jax_env, "game_env", self.jax_env)
+        observed = hasattr(self._state, "memory")
+        state = self._state.game if observed else self._state
+        params = getattr(self.params, "game", self.params)
+        return game.render(state, params)
+
+    def _next_key(self) -> jax.Array:
+        self._key, key = jax.random.split(self._key)
+        return key
+
+    def _as_observation(self, observation: Any) -> Any:
+        return np.asarray(observation, dtype=self.observation_space.dtype)
+
+
+def make_env(
+    env_id: str, render_mode: str | None = None, **arguments: Any
+) -> gymnasium.Env:
+    """What `gymnasium.make("termdp/…")` calls; arguments as for `termdp.make`."""
+    env, params = make(env_id, **arguments)
+    return JaxEnv(env, params, render_mode)
+
+
+def check_action(action: Any, space: spaces.Space) -> None:
+    """One clear sentence for an action that the space does not contain."""
+    if isinstance(space, spaces.Discrete) and isinstance(action, np.ndarray):
+        action = action[()] if action.shape == () else action
+    if not space.contains(action):
+        raise ValueError(f"expected an action in {space}, got {action!r}")
+
+
+def to_gymnasium(space: Any) -> spaces.Space:
+    """The Gymnasium space with the same elements."""
+    if isinstance(space, jax_spaces.Discrete):
+        return spaces.Discrete(space.n)
+    if isinstance(space, jax_spaces.Box):
+        dtype = np.dtype(space.dtype)
+        low = np.broadcast_to(np.asarray(space.low, dtype), space.shape)
+        high = np.broadcast_to(np.asarray(space.high, dtype), space.shape)
+        return spaces.Box(low, high, space.shape, dtype.type)
+    raise ValueError(f"expected a Discrete or Box space, got {space}")
