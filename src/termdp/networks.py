@@ -1,0 +1,144 @@
+"""The layers that policies, values and cost networks are built of.
+
+Convolutions are written as patch extraction and one matrix product: inside a scan XLA's
+CPU convolutions are several times slower, and on a GPU the product is as good. A kernel
+as large as its input is simply a dense layer.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+
+def patches(images: jax.Array, kernel: int, stride: int, padding: str) -> jax.Array:
+    """All `kernel`×`kernel` patches of images `[..., H, W, C]`, flattened.
+
+    Returns:
+        `[..., H', W', kernel·kernel·C]`, the patch's rows first, its channels last.
+    """
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"expected padding to be SAME or VALID, got {padding!r}")
+    sizes = images.shape[-3:-1]
+    if padding == "SAME":
+        pads = [_same_padding(size, kernel, stride) for size in sizes]
+        edges = [(0, 0)] * (images.ndim - 3) + [*pads, (0, 0)]
+        images = jnp.pad(images, edges)
+        sizes = images.shape[-3:-1]
+    rows, columns = ((size - kernel) // stride + 1 for size in sizes)
+    shifted = [
+        images[
+            ...,
+            i : i + stride * (rows - 1) + 1 : stride,
+            j : j + stride * (columns - 1) + 1 : stride,
+            :,
+        ]
+        for i in range(kernel)
+        for j in range(kernel)
+    ]
+    return jnp.concatenate(shifted, axis=-1)
+
+
+def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+class PatchConv(nn.Module):
+    """A two-dimensional convolution as patch extraction and a matrix product."""
+
+    features: int
+    kernel: int
+    stride: int = 1
+    padding: str = "VALID"
+
+    @nn.compact
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """Convolve images `[..., H, W, C]` to `[..., H', W', features]`."""
+        columns = patches(images, self.kernel, self.stride, self.padding)
+        return nn.Dense(self.features, kernel_init=_orthogonal())(columns)
+
+
+class GridTorso(nn.Module):
+    """Features of a small grid: one 3×3 convolution, then a dense layer."""
+
+    filters: int = 16
+    hidden: int = 128
+
+    @nn.compact
+    def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
+        """From grids `[..., H, W, C]` and further features `[..., E]`."""
+        x = observations.astype(jnp.float32)
+        x = nn.relu(PatchConv(self.filters, 3)(x))
+        x = x.reshape(*x.shape[:-3], -1)
+        return nn.relu(_dense_with_extra(self.hidden, x, extra))
+
+
+class ImageTorso(nn.Module):
+    """The paper's network for 42×42 input: conv 16, 32, 256, then dense 400 and 256.
+
+    Kernels 4, 4, 11 and strides 2, 2, 1 (appendix D, table of CNN hyper-parameters,
+    arXiv:2205.15376, which prints kernels as strides and strides as padding). Smaller
+    grids are enlarged: each cell is repeated and the rest padded with zeros.
+    """
+
+    size: int = 42
+
+    @nn.compact
+    def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
+        """From grids `[..., H, W, C]` and further features `[..., E]`."""
+        x = enlarge(observations, self.size).astype(jnp.float32)
+        x = nn.relu(PatchConv(16, 4, 2, "SAME")(x))
+        x = nn.relu(PatchConv(32, 4, 2, "SAME")(x))
+        x = x.reshape(*x.shape[:-3], -1)  # the 11×11 kernel covers the whole 11×11 map
+        x = nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
+        x = nn.relu(_dense_with_extra(400, x, extra))
+        return nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
+
+
+class VectorTorso(nn.Module):
+    """Features of a plain vector: two dense layers."""
+
+    hidden: Sequence[int] = (64, 64)
+
+    @nn.compact
+    def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
+        """From vectors `[..., D]` and further features `[..., E]`."""
+        x = observations.astype(jnp.float32)
+        x = nn.tanh(_dense_with_extra(self.hidden[0], x, extra))
+        for size in self.hidden[1:]:
+            x = nn.tanh(nn.Dense(size, kernel_init=_orthogonal())(x))
+        return x
+
+
+def enlarge(grids: jax.Array, size: int) -> jax.Array:
+    """Repeat the cells of `[..., H, W, C]` to fill `size`×`size`, padding the rest."""
+    height, width = grids.shape[-3:-1]
+    if (height, width) == (size, size):
+        return grids
+    factors = size // height, size // width
+    if 0 in factors:
+        raise ValueError(
+            f"expected a grid of at most {size}×{size} cells, got {height}×{width}"
+        )
+    for axis, factor in zip((-3, -2), factors, strict=True):
+        grids = jnp.repeat(grids, factor, axis=axis)
+    edges = [(0, 0)] * (grids.ndim - 3)
+    for cells, factor in zip((height, width), factors, strict=True):
+        rest = size - cells * factor
+        edges.append((rest // 2, rest - rest // 2))
+    return jnp.pad(grids, [*edges, (0, 0)])
+
+
+def _dense_with_extra(features: int, x: jax.Array, extra: jax.Array) -> Any:
+    """A dense layer on `[x, extra]`, without copying x to concatenate."""
+    main = nn.Dense(features, kernel_init=_orthogonal())(x)
+    if extra.shape[-1] == 0:
+        return main
+    return main + nn.Dense(features, use_bias=False, kernel_init=_orthogonal())(extra)
+
+
+def _orthogonal(scale: float = 2**0.5) -> Any:
+    return nn.initializers.orthogonal(scale)
