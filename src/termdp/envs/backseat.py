@@ -37,12 +37,15 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import environment, spaces
 
-from termdp.envs.backseat_road import (
-    CAR_LENGTH,
-    FRAMES,
-    NEW_LANE_FRAMES,
-    OLD_LANE_FRAMES,
-    Road,
+from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
+from termdp.envs.backseat_traffic import (
+    BackseatDraws,
+    BackseatParams,
+    Wave,
+    new_coins,
+    next_wave,
+    no_wave,
+    sample_draws,
 )
 from termdp.envs.backseat_view import (
     CHANNELS,
@@ -58,7 +61,6 @@ from termdp.envs.base import Game
 
 STAY, LEFT, RIGHT = 0, 1, 2
 CAR_REWARD = 0.1
-_FAR = 1000
 
 
 @struct.dataclass
@@ -73,8 +75,7 @@ class BackseatState(environment.EnvState):
         crashed: whether the game is over.
         cars: `[lanes] uint32`, one bit per car at its upper row.
         coins: `[lanes] uint32`, one bit per coin.
-        wave_row: row of the youngest wave of cars.
-        wave_open: bit set of the lanes that wave left open.
+        wave: the youngest wave of cars, which the next one must respect.
         maps: `[lanes, 12] uint32`, the observation's columns as words.
     """
 
@@ -85,41 +86,8 @@ class BackseatState(environment.EnvState):
     crashed: jax.Array
     cars: jax.Array
     coins: jax.Array
-    wave_row: jax.Array
-    wave_open: jax.Array
+    wave: Wave
     maps: jax.Array
-
-
-@struct.dataclass
-class BackseatParams(environment.EnvParams):
-    """Numbers that may change without recompiling; rates are probabilities."""
-
-    max_steps_in_episode: int = 10_000
-    wave_rate: float = 0.5
-    wave_rate_late: float = 0.9
-    ramp_decisions: int = 500
-    car_density: float = 0.4
-    coin_rate: float = 0.1
-    trail_rate: float = 0.6
-
-
-@struct.dataclass
-class BackseatDraws:
-    """All that is random in one decision; uniforms in [0, 1) unless said.
-
-    Attributes:
-        wave: proposes a wave if below its rate.
-        wave_offset: integer in 0…car_speed − 1, rows above the lowest possible one.
-        cars: `[lanes]`, a car of the proposed wave if below the density.
-        coins: `[lanes]`, a coin if below its rate.
-        coin_offset: `[lanes]` integers in 0…coin_speed − 1, likewise.
-    """
-
-    wave: jax.Array
-    wave_offset: jax.Array
-    cars: jax.Array
-    coins: jax.Array
-    coin_offset: jax.Array
 
 
 @struct.dataclass
@@ -175,20 +143,8 @@ class BackseatDriver(Game):
         return BackseatParams()
 
     def sample_draws(self, key: jax.Array) -> BackseatDraws:
-        """Draw everything random of one decision, in one go."""
-        road = self.road
-        bits = jax.random.bits(key, (road.lanes + 1,), jnp.uint32)
-        low = bits & jnp.uint32(0xFFFF)
-        high = (bits >> 16) & jnp.uint32(0xFFF)
-        rest = (bits >> 28).astype(jnp.int32)
-        unit_low = low.astype(jnp.float32) * (1 / 65536)
-        return BackseatDraws(
-            wave=unit_low[-1],
-            wave_offset=rest[-1] * road.car_speed // 16,
-            cars=unit_low[:-1],
-            coins=high[:-1].astype(jnp.float32) * (1 / 4096),
-            coin_offset=rest[:-1] * road.coin_speed // 16,
-        )
+        """Draw everything random of one decision."""
+        return sample_draws(self.road, key)
 
     def target_lane(self, agent: jax.Array, action: Any) -> jax.Array:
         """The lane the agent will be in after the decision."""
@@ -237,11 +193,11 @@ class BackseatDriver(Game):
         crashed = sweep.crash_frame > 0
         coins = state.coins & ~sweep.taken
 
-        wave, wave_row, wave_open = self._next_wave(state, draws, params)
         stored = jnp.uint32(road.bits(range(-road.margin, road.rows)))
-        cars_ahead = (state.cars << road.car_speed) & stored | wave
+        new_cars, wave = next_wave(road, state.time, state.wave, draws, params)
+        cars_ahead = (state.cars << road.car_speed) & stored | new_cars
         coins_ahead = (coins << road.coin_speed) & stored
-        coins_ahead |= self._new_coins(cars_ahead, coins_ahead, draws, params)
+        coins_ahead |= new_coins(road, cars_ahead, coins_ahead, draws, params)
 
         cars_now = jnp.where(crashed, state.cars, cars_ahead)
         coins_now = jnp.where(crashed, coins, coins_ahead)
@@ -255,8 +211,7 @@ class BackseatDriver(Game):
             crashed=crashed,
             cars=cars_now,
             coins=coins_now,
-            wave_row=wave_row,
-            wave_open=wave_open,
+            wave=wave,
             maps=jnp.concatenate([now, state.maps[:, :-NUM_MAPS]], axis=1),
         )
         passed_rows = range(road.behind_row, road.behind_row + road.car_speed)
@@ -292,64 +247,6 @@ class BackseatDriver(Game):
             states.append(jax.tree.map(select, last, between))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states, last)
 
-    def _next_wave(
-        self, state: BackseatState, draws: BackseatDraws, params: BackseatParams
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """New cars (words), and row and open lanes of the youngest wave after that."""
-        road = self.road
-        lanes = jnp.arange(road.lanes, dtype=jnp.uint32)
-        grown = jnp.clip(state.time / params.ramp_decisions, 0.0, 1.0)
-        rate = params.wave_rate + grown * (params.wave_rate_late - params.wave_rate)
-        is_car = draws.cars < params.car_density
-        all_lanes = jnp.uint32((1 << road.lanes) - 1)
-        blocked = jnp.sum(
-            jnp.where(is_car, jnp.uint32(1) << lanes, 0), dtype=jnp.uint32
-        )
-        opened = all_lanes & ~blocked
-
-        row = -CAR_LENGTH - draws.wave_offset
-        last_row = jnp.minimum(state.wave_row + road.car_speed, _FAR)
-        is_wave = (draws.wave < rate) & (blocked != 0) & (opened != 0)
-        is_wave &= last_row - row >= self._needed_distance(state.wave_open, opened)
-
-        bit = jnp.uint32(1) << (row + road.margin).astype(jnp.uint32)
-        cars = jnp.where(is_wave & is_car, bit, jnp.uint32(0))
-        return (
-            cars,
-            jnp.where(is_wave, row, last_row),
-            jnp.where(is_wave, opened, state.wave_open),
-        )
-
-    def _needed_distance(
-        self, open_before: jax.Array, open_after: jax.Array
-    ) -> jax.Array:
-        """Rows between waves, so that all drivers between them reach an open lane."""
-        distance = jnp.int32(self.road.wave_distance(0))
-        reachable = open_after
-        for changes in range(1, self.road.lanes):
-            is_short = (open_before & ~reachable) != 0
-            distance = jnp.where(is_short, self.road.wave_distance(changes), distance)
-            reachable |= (reachable << 1) | (reachable >> 1)
-        return distance
-
-    def _new_coins(
-        self,
-        cars: jax.Array,
-        coins: jax.Array,
-        draws: BackseatDraws,
-        params: BackseatParams,
-    ) -> jax.Array:
-        """Coins in the rows just above the screen (words)."""
-        road = self.road
-        near = jnp.uint32(road.bits(range(-road.margin, road.clear_row)))
-        fresh = jnp.uint32(road.bits(range(-road.coin_speed, 0)))
-        trail = (coins >> road.coin_speed) & fresh
-        offset = (road.margin - 1 - draws.coin_offset).astype(jnp.uint32)
-        bit = jnp.where(trail != 0, trail, jnp.uint32(1) << offset)
-        rate = jnp.where(trail != 0, params.trail_rate, params.coin_rate)
-        is_coin = (draws.coins < rate) & ((cars & near) == 0)
-        return jnp.where(is_coin, bit, jnp.uint32(0))
-
     def reset_env(
         self, key: jax.Array, params: BackseatParams
     ) -> tuple[jax.Array, BackseatState]:
@@ -366,11 +263,14 @@ class BackseatDriver(Game):
             crashed=jnp.bool_(False),
             cars=words,
             coins=words,
-            wave_row=jnp.int32(_FAR),
-            wave_open=jnp.uint32((1 << road.lanes) - 1),
+            wave=no_wave(road),
             maps=jnp.tile(current_maps(road, agent, words, words), (1, HISTORY)),
         )
         return self.get_obs(state), state
+
+    def split_key(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The reset is not random, so a step may use the whole key."""
+        return key, key
 
     def step_env(
         self,

@@ -7,15 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from termdp.envs.backseat_road import (
-    FRAMES,
-    NEW_LANE_FRAMES,
-    OLD_LANE_FRAMES,
-    Road,
-)
+from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
+from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
 from termdp.envs.backseat_view import cells
-
-_LEFT, _RIGHT = 1, 2
 
 
 @struct.dataclass
@@ -31,6 +25,11 @@ class BackseatCoinCost:
     """
 
     road: Road = struct.field(pytree_node=False, default=Road())
+
+    @classmethod
+    def for_game(cls, game: BackseatDriver) -> "BackseatCoinCost":
+        """The cost that reads this game's observations."""
+        return cls(road=game.road)
 
     def __call__(self, observation: Any, action: Any) -> Any:
         """The cost of one unbatched pair, a float32 scalar."""
@@ -60,7 +59,7 @@ def _moved(xp: Any, lane: Any, action: Any) -> Any:
     left = left | (lane & ~xp.any(left))
     right = xp.concatenate([none, lane[:-1]])
     right = right | (lane & ~xp.any(right))
-    return xp.where(action == _LEFT, left, xp.where(action == _RIGHT, right, lane))
+    return xp.where(action == LEFT, left, xp.where(action == RIGHT, right, lane))
 
 
 def _any_row(cells_of_kind: Any, rows: tuple[int, ...]) -> Any:

@@ -59,8 +59,8 @@ class Road:
             raise ValueError(f"expected car_speed within 1..4, got {self.car_speed}")
         if not self.car_speed <= self.coin_speed <= 8:
             raise ValueError(
-                f"expected coin_speed within {self.car_speed} (car_speed: traffic never "
-                f"drives backwards) and 8 (2 rows a frame), got {self.coin_speed}"
+                f"expected coin_speed within {self.car_speed} (car_speed: cars do not "
+                f"reverse) and 8 (2 rows a frame), got {self.coin_speed}"
             )
         if self.rows + self.margin > MAX_BITS:
             raise ValueError(

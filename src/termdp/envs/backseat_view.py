@@ -33,18 +33,30 @@ def current_maps(
 
 def grid(road: Road, maps: jax.Array) -> jax.Array:
     """Unpack words `[lanes, 12]` to bool `[rows, lanes, 12]`."""
-    rows = jnp.arange(road.margin, road.margin + road.rows, dtype=jnp.uint32)
-    return ((maps[None] >> rows[:, None, None]) & 1).astype(bool)
+    return _unpack(road, maps).reshape(road.rows, *maps.shape)
 
 
 def image(road: Road, maps: jax.Array) -> jax.Array:
     """The grid enlarged to bool `[42, 42, 12]`, objects narrower than their lanes."""
     height, width, top, left = image_layout(road)
-    wide = jnp.repeat(grid(road, maps), width, axis=1) & _column_masks(road, width)
-    tall = jnp.repeat(wide, height, axis=0)
-    bottom = IMAGE_SIZE - top - road.rows * height
+    words = jnp.where(_column_masks(road, width), jnp.repeat(maps, width, axis=0), 0)
     right = IMAGE_SIZE - left - road.lanes * width
-    return jnp.pad(tall, ((top, bottom), (left, right), (0, 0)))
+    rows = _unpack(road, jnp.pad(words, ((left, right), (0, 0))))
+    bottom = IMAGE_SIZE - top - road.rows * height
+    tall = jnp.pad(jnp.repeat(rows, height, axis=0), ((top, bottom), (0, 0)))
+    return tall.reshape(IMAGE_SIZE, IMAGE_SIZE, CHANNELS)
+
+
+def _unpack(road: Road, words: jax.Array) -> jax.Array:
+    """The visible bits of all words, bool `[rows, number of words]`."""
+    # Eight rows at a time: bytes fill four times as many vector slots as words.
+    columns = (words >> road.margin).reshape(-1)
+    parts = []
+    for first in range(0, road.rows, 8):
+        byte = (columns >> first).astype(jnp.uint8)
+        rows = jnp.arange(min(8, road.rows - first), dtype=jnp.uint8)
+        parts.append(((byte >> rows[:, None]) & 1).astype(bool))
+    return jnp.concatenate(parts)
 
 
 def image_layout(road: Road) -> tuple[int, int, int, int]:
