@@ -1,0 +1,1 @@
+"""Agents: networks that act, what a method is, and how a policy is improved."""

@@ -1,0 +1,126 @@
+"""Policy and value from one trunk; with a memory (LSTM) where the method asks for it.
+
+Both networks have the same two ways of use, so that rollouts and updates need not know
+which one they have: `step` for one moment, `unroll` for a stretch of time.
+"""
+
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from termdp.networks import GridTorso, ImageTorso, VectorTorso
+
+Carry = Any
+
+
+class PolicyInput(NamedTuple):
+    """What an agent sees before acting.
+
+    Attributes:
+        observation: o_t, `[..., *shape]`.
+        cost: further features made of the accumulated cost C, `[..., E]`; zero for
+            methods that know nothing of costs.
+    """
+
+    observation: jax.Array
+    cost: jax.Array
+
+
+def make_torso(kind: str, filters: int, hidden: int) -> nn.Module:
+    """The trunk for an observation of kind "grid", "image" or "vector"."""
+    match kind:
+        case "grid":
+            return GridTorso(filters, hidden)
+        case "image":
+            return ImageTorso()
+        case "vector":
+            return VectorTorso((hidden, hidden))
+    raise ValueError(f"expected a network kind (grid, image, vector), got {kind!r}")
+
+
+class Heads(nn.Module):
+    """Parameters of the action distribution and the value of the state."""
+
+    num_outputs: int
+
+    @nn.compact
+    def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """`[..., F]` to distribution parameters `[..., K]` and values `[...]`."""
+        small = nn.initializers.orthogonal(0.01)
+        policy = nn.Dense(self.num_outputs, kernel_init=small)(features)
+        value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0))(features)
+        return policy, value[..., 0]
+
+
+class ActorCritic(nn.Module):
+    """Feed-forward policy and value with a shared trunk."""
+
+    torso: nn.Module
+    num_outputs: int
+
+    def setup(self) -> None:
+        """Name the parts once; both ways of use share them."""
+        self.trunk = self.torso.clone()
+        self.heads = Heads(self.num_outputs)
+
+    def initial_carry(self, batch_shape: tuple[int, ...]) -> Carry:
+        """Nothing to remember."""
+        return ()
+
+    def step(self, carry: Carry, seen: PolicyInput) -> tuple[Carry, Any]:
+        """One moment: inputs `[B, ...]`."""
+        return carry, self.heads(self.trunk(seen.observation, seen.cost))
+
+    def unroll(self, carry: Carry, seen: PolicyInput, starts: jax.Array) -> Any:
+        """Any number of moments at once; time does not matter."""
+        return self.heads(self.trunk(seen.observation, seen.cost))
+
+    __call__ = step
+
+
+class RecurrentActorCritic(nn.Module):
+    """The same with an LSTM between trunk and heads."""
+
+    torso: nn.Module
+    num_outputs: int
+    cell_size: int = 256
+
+    def setup(self) -> None:
+        """Name the parts once; both ways of use share them."""
+        self.trunk = self.torso.clone()
+        self.cell = nn.OptimizedLSTMCell(self.cell_size)
+        self.heads = Heads(self.num_outputs)
+
+    def initial_carry(self, batch_shape: tuple[int, ...]) -> Carry:
+        """An empty memory."""
+        zeros = jnp.zeros((*batch_shape, self.cell_size))
+        return zeros, zeros
+
+    def step(self, carry: Carry, seen: PolicyInput) -> tuple[Carry, Any]:
+        """One moment: inputs `[B, ...]`, carry `[B, cell_size]`."""
+        features = self.trunk(seen.observation, seen.cost)
+        carry, features = self.cell(carry, features)
+        return carry, self.heads(features)
+
+    def unroll(self, carry: Carry, seen: PolicyInput, starts: jax.Array) -> Any:
+        """A stretch `[T, B, ...]`; the memory is cleared where an episode starts."""
+        features = self.trunk(seen.observation, seen.cost)
+
+        def one(
+            cell: nn.Module, carry: Carry, row: tuple[jax.Array, jax.Array]
+        ) -> tuple[Carry, jax.Array]:
+            feature, start = row
+            return cell(forget(carry, start), feature)
+
+        scan = nn.scan(one, variable_broadcast="params", split_rngs={"params": False})
+        _, remembered = scan(self.cell, carry, (features, starts))
+        return self.heads(remembered)
+
+    __call__ = step
+
+
+def forget(carry: Carry, starts: jax.Array) -> Carry:
+    """Clear the memory of those rows `[B]` whose episode starts."""
+    return jax.tree.map(lambda c: jnp.where(starts[..., None], 0.0, c), carry)

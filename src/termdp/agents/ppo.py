@@ -1,0 +1,125 @@
+"""Proximal policy optimisation with clipping *and* an adaptive KL penalty.
+
+Both are active, as in the RLlib version the paper used: ratio clip, KL penalty whose
+coefficient follows a target, value loss with a clip on the change (the larger of the
+clipped and the unclipped error). See appendix D of arXiv:2205.15376 for the numbers.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from termdp.agents.update import (
+    Examples,
+    Learner,
+    Metrics,
+    PolicyState,
+    forward,
+    split,
+    standardise,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PPOConfig:
+    """Settings of the update.
+
+    Attributes:
+        num_epochs: passes over each rollout.
+        num_minibatches: parts a rollout is cut into, per pass.
+        clip: bound on the probability ratio's distance from 1.
+        value_clip: bound on the change of a value per update.
+        value_coef: weight of the value loss.
+        entropy_coef: weight of the entropy bonus.
+        kl_target: KL divergence per update that the penalty aims at.
+    """
+
+    num_epochs: int = 3
+    num_minibatches: int = 8
+    clip: float = 0.3
+    value_clip: float = 10.0
+    value_coef: float = 1.0
+    entropy_coef: float = 0.0
+    kl_target: float = 0.01
+
+
+def clipped_surrogate(ratio: jax.Array, advantage: jax.Array, clip: Any) -> jax.Array:
+    """min(ratio · A, clip(ratio, 1 − ε, 1 + ε) · A), to be maximised."""
+    bounded = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
+    return jnp.minimum(ratio * advantage, bounded * advantage)
+
+
+def clipped_value_loss(
+    value: jax.Array, old_value: jax.Array, target: jax.Array, clip: Any
+) -> jax.Array:
+    """max((V − R)², (V_clipped − R)²), V_clipped within `clip` of the old value."""
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return jnp.maximum((value - target) ** 2, (near - target) ** 2)
+
+
+def adapt_kl_coef(coef: jax.Array, kl: jax.Array, target: Any) -> jax.Array:
+    """×1.5 when the divergence is over twice its target, ×0.5 when under half."""
+    factor = jnp.where(kl > 2.0 * target, 1.5, jnp.where(kl < 0.5 * target, 0.5, 1.0))
+    return coef * factor
+
+
+def loss(
+    params: Any, learner: Learner, batch: Examples, kl_coef: Any, config: PPOConfig
+) -> tuple[jax.Array, Metrics]:
+    """PPO's loss on one minibatch, and its parts."""
+    distribution = learner.distribution
+    policy, values = forward(learner, params, batch)
+    log_ratio = distribution.log_prob(policy, batch.actions) - distribution.log_prob(
+        batch.policy, batch.actions
+    )
+    surrogate = clipped_surrogate(jnp.exp(log_ratio), batch.advantages, config.clip)
+    kl = jnp.mean(distribution.kl(batch.policy, policy))
+    entropy = jnp.mean(distribution.entropy(policy))
+    value_loss = jnp.mean(
+        clipped_value_loss(values, batch.values, batch.targets, config.value_clip)
+    )
+    policy_loss = -jnp.mean(surrogate) + kl_coef * kl
+    total = (
+        policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
+    )
+    parts = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "kl": kl,
+    }
+    return total, parts
+
+
+def update(
+    learner: Learner,
+    state: PolicyState,
+    examples: Examples,
+    key: jax.Array,
+    config: PPOConfig,
+) -> tuple[PolicyState, Metrics]:
+    """Several passes over a rollout in shuffled minibatches, then adapt the penalty."""
+    examples = examples.replace(advantages=standardise(examples.advantages))
+    gradient = jax.value_and_grad(loss, has_aux=True)
+
+    def on_minibatch(carry: Any, batch: Examples) -> tuple[Any, Metrics]:
+        params, moments = carry
+        (_, parts), grads = gradient(params, learner, batch, state.kl_coef, config)
+        changes, moments = learner.optimiser.update(grads, moments, params)
+        return (optax.apply_updates(params, changes), moments), parts
+
+    def epoch(carry: Any, key: jax.Array) -> tuple[Any, Metrics]:
+        batches = split(learner, examples, key, config.num_minibatches)
+        carry, parts = jax.lax.scan(on_minibatch, carry, batches)
+        return carry, jax.tree.map(jnp.mean, parts)
+
+    keys = jax.random.split(key, config.num_epochs)
+    (params, moments), parts = jax.lax.scan(
+        epoch, (state.params, state.optimiser), keys
+    )
+    last = jax.tree.map(lambda part: part[-1], parts)
+    kl_coef = adapt_kl_coef(state.kl_coef, last["kl"], config.kl_target)
+    return PolicyState(params, moments, kl_coef), last | {"kl_coef": kl_coef}
