@@ -27,6 +27,26 @@ class Game(environment.Environment):
         del final_state
         return self.reset_env(key, params)
 
+    def split_key(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The keys of a step and of the reset that may follow it.
+
+        A game whose step and reset read different parts of one draw may return the
+        same key twice: on the CPU each further draw is a large part of a step's time.
+        """
+        key_step, key_reset = jax.random.split(key)
+        return key_step, key_reset
+
+    def next_obs(
+        self, ended: jax.Array, reset_obs: Any, final_obs: Any, state: Any
+    ) -> Any:
+        """The observation the agent acts on next, that of `state`.
+
+        Where drawing a state is cheaper than choosing between two observations, a game
+        may do that instead.
+        """
+        del state
+        return jax.tree.map(partial(jax.lax.select, ended), reset_obs, final_obs)
+
     @partial(jax.jit, static_argnames=("self",))
     def step(
         self, key: jax.Array, state: Any, action: Any, params: Any | None = None
@@ -39,17 +59,15 @@ class Game(environment.Environment):
         """
         if params is None:
             params = self.default_params
-        key_step, key_reset = jax.random.split(key)
+        key_step, key_reset = self.split_key(key)
         final_obs, final_state, reward, game_over, info = self.step_env(
             key_step, state, action, params
         )
         truncated = self.is_truncated(final_state, params) & ~game_over
+        ended = game_over | truncated
         reset_obs, reset_state = self.next_episode(key_reset, final_state, params)
-        obs, state = jax.tree.map(
-            partial(jax.lax.select, game_over | truncated),
-            (reset_obs, reset_state),
-            (final_obs, final_state),
-        )
+        state = jax.tree.map(partial(jax.lax.select, ended), reset_state, final_state)
+        obs = self.next_obs(ended, reset_obs, final_obs, state)
         info = {
             **info,
             "terminated": game_over,

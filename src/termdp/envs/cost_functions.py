@@ -1,0 +1,105 @@
+"""The costs of the MinAtar games: what an onlooker dislikes to see.
+
+Each is a callable `cost(observation, action)` on one observation *before* the step and
+the action taken there, and returns 1 or 0. It reads the board alone, so it serves JAX
+(under `jit` and `vmap`), NumPy and any other copy of the game with MinAtar's channels,
+whatever the board's type (bool, integer, float). Parameters are traced: changing them
+compiles nothing anew. Distances are Chebyshev distances: the 3 × 3 cells around a cell
+are within distance 1. Pictures: `docs/costs.md`.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+Array = jax.Array | np.ndarray
+
+BOTTOM_ROW = 9
+NUM_COLUMNS = 10
+
+
+@struct.dataclass
+class BreakoutEdgeCost:
+    """The paddle is in one of the outermost `width` columns of either side."""
+
+    width: int = 1
+
+    def __call__(self, observation: Array, action: Any) -> Array:
+        """1 if the paddle is at an edge, else 0."""
+        del action
+        xp = array_module(observation)
+        columns = xp.arange(NUM_COLUMNS)
+        is_edge = (columns < self.width) | (columns >= NUM_COLUMNS - self.width)
+        paddle = observation[BOTTOM_ROW, :, 0] != 0
+        return xp.any(paddle & is_edge).astype(xp.float32)
+
+
+@struct.dataclass
+class SpaceInvadersBulletCost:
+    """An enemy bullet is within `distance` of the cannon."""
+
+    distance: int = 1
+
+    def __call__(self, observation: Array, action: Any) -> Array:
+        """1 if a bullet is near, else 0."""
+        del action
+        xp = array_module(observation)
+        cannon, bullets = observation[BOTTOM_ROW, :, 0] != 0, observation[:, :, 5] != 0
+        near_rows = xp.arange(NUM_COLUMNS) >= BOTTOM_ROW - self.distance
+        return _meets(bullets, near_rows, _within(xp, cannon, self.distance))
+
+
+@struct.dataclass
+class SeaquestDepthCost:
+    """The submarine's front is in row `row` of the board.
+
+    The submarine moves in rows 0 (the surface) to 8 of the board, so row 4, counted from
+    0, is half of its greatest depth.
+    """
+
+    row: int = 4
+
+    def __call__(self, observation: Array, action: Any) -> Array:
+        """1 if the submarine is at that depth, else 0."""
+        del action
+        xp = array_module(observation)
+        front = xp.any(observation[:, :, 0] != 0, axis=1)
+        return xp.any(front & (xp.arange(NUM_COLUMNS) == self.row)).astype(xp.float32)
+
+
+@struct.dataclass
+class AsterixEnemyCost:
+    """An enemy is within `distance` of the player."""
+
+    distance: int = 1
+
+    def __call__(self, observation: Array, action: Any) -> Array:
+        """1 if an enemy is near, else 0."""
+        del action
+        xp = array_module(observation)
+        player, enemies = observation[:, :, 0] != 0, observation[:, :, 1] != 0
+        near_rows = _within(xp, xp.any(player, axis=1), self.distance)
+        near_columns = _within(xp, xp.any(player, axis=0), self.distance)
+        return _meets(enemies, near_rows, near_columns)
+
+
+def array_module(array: Array) -> ModuleType:
+    """NumPy for NumPy's arrays, so that no device is involved; else JAX."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def _within(xp: ModuleType, occupied: Array, distance: Any) -> Array:
+    """`bool [10]`: the places within a distance of the one occupied place."""
+    places = xp.arange(NUM_COLUMNS)
+    place = xp.sum(xp.where(occupied, places, 0))
+    return xp.abs(places - place) <= distance
+
+
+def _meets(board: Array, rows: Array, columns: Array) -> Array:
+    """1 if the board has something in these rows and columns, else 0."""
+    xp = array_module(board)
+    return xp.any(board & rows[:, None] & columns[None, :]).astype(xp.float32)
