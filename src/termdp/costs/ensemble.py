@@ -1,0 +1,124 @@
+"""An ensemble of cost networks with biases of their own, as one stacked pytree.
+
+Section 4.1, arXiv:2205.15376: M networks c_m and learnable biases b_m;
+P(stop) = ρ(Σ over the window of c_m − b_m). The members share nothing: initial weights,
+optimiser and draws of experience are their own.
+"""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from termdp.costs.config import CostConfig
+from termdp.costs.network import ActionSpec, CostNetwork, make_network
+
+# Adam acts on each number by itself: over stacked members it is one Adam per member.
+ADAM = optax.scale_by_adam()
+
+
+@struct.dataclass
+class CostParams:
+    """What is learned.
+
+    Attributes:
+        network: parameters of the networks, the member axis `[M]` first.
+        bias: b_m, `[M]`.
+    """
+
+    network: Any
+    bias: jax.Array
+
+
+@struct.dataclass
+class CostState:
+    """The ensemble and its optimiser; arrays only, but for `network`.
+
+    Attributes:
+        params: parameters of all members.
+        optimiser: Adam's averages, same structure as `params`.
+        has_bias: whether the biases were set from the first rollouts, a scalar.
+        network: the architecture (static).
+    """
+
+    params: CostParams
+    optimiser: Any
+    has_bias: jax.Array
+    network: CostNetwork = struct.field(pytree_node=False)
+
+
+def init(
+    key: jax.Array, example_obs: jax.Array, action_spec: ActionSpec, config: CostConfig
+) -> CostState:
+    """New networks; the biases are 0 until `with_initial_bias`.
+
+    Args:
+        key: random key.
+        example_obs: one observation, without batch axes; only its shape matters.
+        action_spec: what actions look like.
+        config: settings.
+    """
+    network = make_network(action_spec, config)
+    obs = jnp.zeros(jnp.shape(example_obs), jnp.float32)
+    shape = () if action_spec.discrete else (action_spec.size,)
+    action = jnp.zeros(shape, jnp.int32 if action_spec.discrete else jnp.float32)
+    keys = jax.random.split(key, config.members)
+    weights = jax.vmap(lambda k: network.init(k, obs, action)["params"])(keys)
+    params = CostParams(network=weights, bias=jnp.zeros(config.members))
+    return CostState(
+        params=params,
+        optimiser=ADAM.init(params),
+        has_bias=jnp.zeros((), bool),
+        network=network,
+    )
+
+
+def initial_bias(
+    stops: jax.Array | int, steps: jax.Array | int, offset: float
+) -> jax.Array:
+    """b_0 = −logit((stops + 1) / (steps + 2)) + offset.
+
+    With costs near 0 the bias alone would have to explain the base rate of stops; since
+    the costs will explain a part, the bias begins above that.
+
+    Args:
+        stops: how many steps ended in a stop.
+        steps: how many steps carry a label.
+        offset: usually 1 … 2.
+    """
+    rate = (stops + 1.0) / (steps + 2.0)
+    return jnp.log1p(-rate) - jnp.log(rate) + offset
+
+
+def with_initial_bias(
+    state: CostState, stops: jax.Array, steps: jax.Array, config: CostConfig
+) -> CostState:
+    """Set the biases from the first rollouts; does nothing if they are set already."""
+    first = initial_bias(stops, steps, config.bias_offset)
+    bias = jnp.where(state.has_bias, state.params.bias, first)
+    return replace(
+        state, params=replace(state.params, bias=bias), has_bias=jnp.ones((), bool)
+    )
+
+
+def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Array:
+    """Each member's costs `[M, ...]` of the same observations and actions `[...]`."""
+    return jax.vmap(apply_member, in_axes=(None, 0, None, None))(
+        state.network, state.params.network, obs, actions
+    )
+
+
+def apply_member(
+    network: CostNetwork, weights: Any, obs: jax.Array, actions: jax.Array
+) -> jax.Array:
+    """One member's costs `[...]`."""
+    costs = network.apply({"params": weights}, obs, actions)
+    return cast(jax.Array, costs)
+
+
+def biases(state: CostState) -> jax.Array:
+    """b_m, `[M]`, that go with `member_costs`."""
+    return state.params.bias

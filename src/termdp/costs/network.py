@@ -1,0 +1,78 @@
+"""One cost network: c(s, a), the observer's cost of an action in a state.
+
+Section 4.1, arXiv:2205.15376: a logistic regression whose summands are a network's
+outputs. The published network sees the observation only and ends in a ReLU; this one
+sees the action too (the paper's c(s, a)) and ends linearly, because costs may be
+negative and a clipped output dies.
+"""
+
+from dataclasses import dataclass
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from termdp.costs.config import CostConfig
+from termdp.networks import GridTorso, ImageTorso, VectorTorso
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """What actions look like.
+
+    Attributes:
+        size: number of choices if discrete, length of the vector if not.
+        discrete: whether actions are integers 0 … size − 1, or vectors `[..., size]`.
+    """
+
+    size: int
+    discrete: bool = True
+
+    def features(self, actions: jax.Array) -> jax.Array:
+        """Actions as vectors `[..., size]`: one-hot if discrete."""
+        if self.discrete:
+            return jax.nn.one_hot(actions, self.size)
+        return actions.astype(jnp.float32)
+
+
+class CostNetwork(nn.Module):
+    """c(s, a) from an observation and an action.
+
+    Attributes:
+        actions: what actions look like.
+        kind: `grid`, `image` or `vector`.
+        filters: 3×3 filters of the grid network.
+        hidden: hidden units of the grid and vector networks.
+        nonnegative: whether the output passes through a softplus.
+    """
+
+    actions: ActionSpec
+    kind: str = "grid"
+    filters: int = 8
+    hidden: int = 32
+    nonnegative: bool = False
+
+    @nn.compact
+    def __call__(self, obs: jax.Array, actions: jax.Array) -> jax.Array:
+        """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
+        chosen = self.actions.features(actions)
+        if self.kind == "grid":
+            features = GridTorso(self.filters, self.hidden)(obs, chosen)
+        elif self.kind == "image":
+            features = ImageTorso()(obs, chosen)
+        else:
+            features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
+        small = nn.initializers.orthogonal(0.01)
+        cost = nn.Dense(1, kernel_init=small)(features)[..., 0]
+        return nn.softplus(cost) if self.nonnegative else cost
+
+
+def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
+    """The network that the settings ask for."""
+    return CostNetwork(
+        actions=actions,
+        kind=config.network,
+        filters=config.filters,
+        hidden=config.hidden,
+        nonnegative=config.nonnegative,
+    )
