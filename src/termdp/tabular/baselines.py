@@ -1,0 +1,215 @@
+"""Learners to compare TermCRL with; they have the same `run`.
+
+`KnownCosts` is told the observer's costs. `IgnoreStops` is optimistic in the usual way
+and does not know that there is an observer. `WholeHistory` treats the whole history as
+the state, which makes stops Markovian but the model exponentially large.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from termdp.tabular import bounds
+from termdp.tabular.episodes import Rollouts
+from termdp.tabular.learner import Counts, Decision, Learner
+from termdp.tabular.model import Array, IntArray, TerMDP, survival
+from termdp.tabular.policies import HistoryPolicy
+from termdp.tabular.termcrl import (
+    check_settings,
+    default_resolution,
+    optimistic_mdp,
+    plan_optimistically,
+    value_caps,
+)
+
+# Histories that WholeHistory is willing to keep.
+MAX_HISTORIES = 200_000
+# A bias at which the observer never stops, in double precision.
+_NEVER = 1e3
+
+
+@dataclass(eq=False)
+class KnownCosts(Learner):
+    """Knows costs and bias; learns rewards and transitions.
+
+    Attributes:
+        delta: probability of failure of the bounds.
+        bonus_scale: factor on the bonuses.
+        resolution: pitch of the planner's lattice; None chooses one.
+        replan: "doubling", or a number of episodes.
+    """
+
+    delta: float = 0.05
+    bonus_scale: float = 1.0
+    resolution: float | None = None
+    replan: str | int = "doubling"
+
+    def __post_init__(self) -> None:
+        check_settings(self.delta, self.bonus_scale, self.replan)
+
+    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+        """Prepare a run."""
+        pitch = self.resolution or default_resolution(
+            float(np.abs(model.costs).max()), model.horizon
+        )
+
+        def decide(counts: Counts, played: int) -> Decision:
+            optimism = optimistic_mdp(
+                counts, model, episodes, self.delta, self.bonus_scale
+            )
+            policy = plan_optimistically(
+                model, optimism, model.costs, model.bias, pitch
+            )
+            return Decision(policy, policy.value, optimism.is_good_event)
+
+        return decide
+
+
+@dataclass(eq=False)
+class IgnoreStops(Learner):
+    """Optimistic about rewards and transitions; takes stops for bad luck.
+
+    Attributes:
+        delta: probability of failure of the bounds.
+        bonus_scale: factor on the bonuses.
+        replan: "doubling", or a number of episodes.
+    """
+
+    delta: float = 0.05
+    bonus_scale: float = 1.0
+    replan: str | int = "doubling"
+
+    def __post_init__(self) -> None:
+        check_settings(self.delta, self.bonus_scale, self.replan)
+
+    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+        """Prepare a run."""
+        nothing = np.zeros(model.shape)
+
+        def decide(counts: Counts, played: int) -> Decision:
+            optimism = optimistic_mdp(
+                counts, model, episodes, self.delta, self.bonus_scale
+            )
+            policy = plan_optimistically(model, optimism, nothing, _NEVER, 1.0)
+            return Decision(policy, policy.value, optimism.is_good_event)
+
+        return decide
+
+
+@dataclass(eq=False)
+class WholeHistory(Learner):
+    """Optimism with the whole history as state and the stop as a move to a sink.
+
+    Attributes:
+        delta: probability of failure of the bounds.
+        bonus_scale: factor on the bonuses.
+        replan: "doubling" (of the counts of histories' last pairs), or a number.
+    """
+
+    delta: float = 0.05
+    bonus_scale: float = 1.0
+    replan: str | int = "doubling"
+    _seen: "_HistoryCounts | None" = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self.delta, self.bonus_scale, self.replan)
+
+    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+        """Prepare a run."""
+        seen = self._seen = _HistoryCounts(model)
+
+        def decide(counts: Counts, played: int) -> Decision:
+            values: Array | None = None
+            actions: list[IntArray] = []
+            is_good = True
+            for h in range(model.horizon, 0, -1):
+                action_values, is_step_good = seen.action_values(
+                    h, values, episodes, self.delta, self.bonus_scale
+                )
+                is_good &= is_step_good
+                actions.insert(0, action_values.argmax(axis=2))
+                values = np.minimum(
+                    action_values.max(axis=2), value_caps(model.horizon)[h - 1]
+                )
+            assert values is not None
+            policy = HistoryPolicy(actions, model.num_actions)
+            return Decision(policy, float(model.initial @ values[0]), is_good)
+
+        return decide
+
+    def observe(self, batch: Rollouts) -> None:
+        """Count the histories."""
+        assert self._seen is not None
+        self._seen.add(batch)
+
+
+class _HistoryCounts:
+    """Visits, rewards and followers of every (history, state, action)."""
+
+    def __init__(self, model: TerMDP) -> None:
+        horizon, num_states, num_actions = model.shape
+        self.model = model
+        sizes = [(num_states * num_actions) ** h for h in range(horizon)]
+        if sum(sizes) * num_states * num_actions > MAX_HISTORIES:
+            raise ValueError(
+                f"the whole history as state needs {sum(sizes) * num_states} states, "
+                "too many; use a model with fewer states or a shorter horizon"
+            )
+        shapes = [(size, num_states, num_actions) for size in sizes]
+        self.visits = [np.zeros(shape) for shape in shapes]
+        self.rewards = [np.zeros(shape) for shape in shapes]
+        self.moves = [np.zeros((*shape, num_states)) for shape in shapes]
+        self.true_costs = self._history_costs()
+
+    def _history_costs(self) -> list[Array]:
+        """Accumulated cost after (history, state, action), for the diagnosis."""
+        before, result = np.zeros(1), []
+        for h in range(self.model.horizon):
+            after = before[:, None, None] + self.model.costs[h]
+            result.append(after)
+            before = after.ravel()
+        return result
+
+    def add(self, batch: Rollouts) -> None:
+        history = np.zeros(len(batch), np.int64)
+        _, num_states, num_actions = self.model.shape
+        for h in range(self.model.horizon):
+            playing = batch.states[:, h] >= 0
+            place = (history, batch.states[:, h], batch.actions[:, h])
+            here = tuple(part[playing] for part in place)
+            np.add.at(self.visits[h], here, 1)
+            np.add.at(self.rewards[h], here, batch.rewards[playing, h])
+            if h + 1 < self.model.horizon:
+                goes_on = batch.states[:, h + 1] >= 0
+                there = tuple(part[goes_on] for part in place)
+                np.add.at(self.moves[h], (*there, batch.states[goes_on, h + 1]), 1)
+            digits = batch.states[:, h] * num_actions + batch.actions[:, h]
+            history = np.where(playing, history * num_states * num_actions + digits, 0)
+
+    def action_values(
+        self, h: int, following: Array | None, episodes: int, delta: float, scale: float
+    ) -> tuple[Array, bool]:
+        """Optimistic Q of step h, `[histories, S, A]`; is the truth within?"""
+        visits, model = self.visits[h - 1], self.model
+        # All (history, state) pairs of this step take the place of the states.
+        as_table = visits.reshape(1, -1, model.num_actions)
+        by_reward = scale * bounds.reward_bonus(as_table, episodes, delta)
+        log_term = np.log(12 * visits.size * episodes / delta)
+        spread = 4 * (model.num_states + 1) * log_term / np.maximum(visits, 1)
+        by_move = scale * model.horizon * np.sqrt(spread)
+        seen = np.maximum(visits, 1)
+        reward = self.rewards[h - 1] / seen
+        total = reward + by_reward.reshape(visits.shape) + by_move
+        gap = np.abs(reward - model.rewards[h - 1])
+        is_good = bool((gap <= by_reward.reshape(visits.shape)).all())
+        if following is None:
+            return total, is_good
+        chance = self.moves[h - 1] / seen[..., None]
+        goes_on = survival(self.true_costs[h - 1], model.bias)[..., None]
+        truth = goes_on * model.transitions[h - 1]
+        missing = np.abs(chance - truth).sum(axis=3)
+        stops = np.abs(chance.sum(axis=3) - truth.sum(axis=3))
+        is_good &= bool((model.horizon * (missing + stops) <= by_move).all())
+        children = following.reshape(*visits.shape, model.num_states)
+        return total + (chance * children).sum(axis=3), is_good

@@ -1,0 +1,272 @@
+"""What all tabular learners share: counting, replanning, and exact regret.
+
+Algorithm 1 of arXiv:2205.15376 plans before every episode. Planning again only when
+some count n_h(s, a) has doubled loses a constant factor of regret at most (as in
+UCRL2), and lets all episodes in between be played at once.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import jax
+import numpy as np
+
+from termdp.tabular.episodes import Rollouts, generator_from, simulate
+from termdp.tabular.estimation import CostEstimate
+from termdp.tabular.evaluate import evaluate
+from termdp.tabular.model import Array, IntArray, TerMDP
+from termdp.tabular.planner import plan
+from termdp.tabular.policies import Policy
+
+MAX_BATCH = 20_000
+_SAMPLES_WITHOUT_EXACT = 20_000
+_FALLBACK_BINS = 5_000
+
+
+@dataclass(eq=False)
+class Counts:
+    """What was seen at each (h, s, a).
+
+    Attributes:
+        visits: n_h(s, a), `[H, S, A]`.
+        rewards: sum of rewards, `[H, S, A]`.
+        moves: how often s′ followed, `[H, S, A, S]`; a stop hides s′.
+    """
+
+    visits: Array
+    rewards: Array
+    moves: Array
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int, int]) -> "Counts":
+        """Nothing seen yet; shape is (H, S, A)."""
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros((*shape, shape[1])))
+
+    def add(self, batch: Rollouts) -> None:
+        """Count a batch of episodes."""
+        _, step, state, action = _flat_steps(batch)
+        np.add.at(self.visits, (step, state, action), 1)
+        paid = batch.rewards[batch.states >= 0]
+        np.add.at(self.rewards, (step, state, action), paid)
+        row, step = np.nonzero(batch.states[:, 1:] >= 0)
+        state, action = batch.states[row, step], batch.actions[row, step]
+        np.add.at(self.moves, (step, state, action, batch.states[row, step + 1]), 1)
+
+    @property
+    def mean_rewards(self) -> Array:
+        """r̂, 0 where nothing was seen."""
+        return self.rewards / np.maximum(self.visits, 1)
+
+    @property
+    def moves_seen(self) -> Array:
+        """How many next states were seen, `[H, S, A]`: visits without stops."""
+        return self.moves.sum(axis=3)
+
+    @property
+    def mean_transitions(self) -> Array:
+        """P̂, uniform where no next state was seen, `[H, S, A, S]`."""
+        seen = self.moves_seen[..., None]
+        uniform = np.full(self.moves.shape, 1 / self.moves.shape[3])
+        return np.where(seen > 0, self.moves / np.maximum(seen, 1), uniform)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a learner decided to do until it plans again.
+
+    Attributes:
+        policy: what it plays.
+        optimistic_value: V̄_1 from the initial distribution.
+        is_good_event: whether the truth lies within all of its bonuses.
+        estimate: its costs, if it estimates any.
+        cost_error: visit-weighted mean of |ĉ − c|, NaN without an estimate.
+    """
+
+    policy: Policy
+    optimistic_value: float
+    is_good_event: bool = True
+    estimate: CostEstimate | None = None
+    cost_error: float = np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """How a learner fared; episodes are numbered from 0.
+
+    Attributes:
+        per_episode: V* − V^{π_k}, `[K]`.
+        cumulative: running sum of it, `[K]`.
+        cost_error: visit-weighted mean |ĉ − c| at each plan, `[P]` (NaN: no estimate).
+        planned_at: the episodes before which a plan was made, `[P]`.
+        optimal_value: V*.
+        optimistic_values: V̄ at each plan, `[P]`.
+        good_events: whether the truth was within the bonuses at each plan, `[P]`.
+        visits: final counts, `[H, S, A]`.
+        estimate: final estimate of the costs, if any.
+        is_exact: whether the values are exact rather than sampled.
+    """
+
+    per_episode: Array
+    cumulative: Array
+    cost_error: Array
+    planned_at: IntArray
+    optimal_value: float
+    optimistic_values: Array
+    good_events: np.ndarray
+    visits: Array
+    estimate: CostEstimate | None
+    is_exact: bool
+
+
+class Learner(ABC):
+    """A learner decides from what it has seen; `run` does the rest."""
+
+    replan: str | int = "doubling"
+
+    @abstractmethod
+    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+        """Prepare a run; the result turns (counts, episodes so far) into a decision."""
+
+    def observe(self, batch: Rollouts) -> None:
+        """Look at the episodes just played; most learners need the counts only."""
+        return
+
+    def run(
+        self,
+        model: TerMDP,
+        episodes: int,
+        key: jax.Array | int,
+        progress: Callable[[int], None] | None = None,
+    ) -> Regret:
+        """Learn for `episodes` episodes.
+
+        Args:
+            model: the true TerMDP; the learner sees its episodes only.
+            episodes: K.
+            key: a JAX key or a whole number.
+            progress: called with the number of episodes just played.
+        """
+        if int(episodes) != episodes or episodes < 1:
+            raise ValueError(f"expected 1 episode or more, got {episodes!r}")
+        if model.window is not None:
+            raise ValueError(
+                "tabular learners need the sum of all costs; expected a model "
+                f"without a window, got window={model.window}"
+            )
+        return _run(self, model, int(episodes), generator_from(key), progress)
+
+
+@dataclass
+class _Log:
+    """What a run writes down, one entry per plan."""
+
+    losses: list[float] = field(default_factory=list)
+    planned_at: list[int] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+
+
+def _run(
+    learner: Learner,
+    model: TerMDP,
+    episodes: int,
+    random: np.random.Generator,
+    progress: Callable[[int], None] | None,
+) -> Regret:
+    optimal, is_exact = _optimal_value(model)
+    decide = learner.begin(model, episodes)
+    counts, log = Counts.empty(model.shape), _Log()
+    per_episode, played, guess = np.zeros(episodes), 0, 8
+    while played < episodes:
+        decision = decide(counts, played)
+        value, is_value_exact = _policy_value(model, decision.policy, random)
+        is_exact &= is_value_exact
+        log.planned_at.append(played)
+        log.decisions.append(decision)
+        length = 0
+        before = counts.visits.copy()
+        while played + length < episodes:
+            wanted = min(guess, episodes - played - length)
+            batch = simulate(model, decision.policy, wanted, random)
+            kept, is_time = _until_replan(
+                learner.replan, batch, before, counts.visits, length
+            )
+            batch = batch.first(kept)
+            counts.add(batch)
+            learner.observe(batch)
+            length += kept
+            if is_time:
+                break
+            guess = min(2 * guess, MAX_BATCH)
+        guess = int(np.clip(length, 8, MAX_BATCH))
+        per_episode[played : played + length] = optimal - value
+        played += length
+        if progress is not None:
+            progress(length)
+    return Regret(
+        per_episode=per_episode,
+        cumulative=np.cumsum(per_episode),
+        cost_error=np.array([d.cost_error for d in log.decisions]),
+        planned_at=np.array(log.planned_at),
+        optimal_value=optimal,
+        optimistic_values=np.array([d.optimistic_value for d in log.decisions]),
+        good_events=np.array([d.is_good_event for d in log.decisions]),
+        visits=counts.visits,
+        estimate=decide(counts, episodes).estimate,
+        is_exact=is_exact,
+    )
+
+
+def _until_replan(
+    replan: str | int, batch: Rollouts, before: Array, now: Array, length: int
+) -> tuple[int, bool]:
+    """How many episodes of the batch to keep, and whether to plan after them.
+
+    Args:
+        replan: "doubling", or a number of episodes.
+        batch: episodes just simulated.
+        before: counts at the last plan.
+        now: counts before the batch.
+        length: episodes since the last plan, before the batch.
+    """
+    if replan != "doubling":
+        left = int(replan) - length
+        return min(left, len(batch)), len(batch) >= left
+    row, step, state, action = _flat_steps(batch)
+    number = np.ravel_multi_index((step, state, action), before.shape)
+    # The visit that makes the count twice what it was (the first one counts too).
+    needed = (np.maximum(before, 1) - (now - before)).ravel()
+    order = np.argsort(number, kind="stable")
+    grouped = number[order]
+    is_first = np.r_[True, grouped[1:] != grouped[:-1]]
+    rank = np.arange(len(grouped)) - np.maximum.accumulate(
+        np.where(is_first, np.arange(len(grouped)), 0)
+    )
+    doubled = row[order][rank + 1 == needed[grouped]]
+    if not len(doubled):
+        return len(batch), False
+    return int(doubled.min()) + 1, True
+
+
+def _flat_steps(batch: Rollouts) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Episode, step, state and action of every step played."""
+    row, step = np.nonzero(batch.states >= 0)
+    return row, step, batch.states[row, step], batch.actions[row, step]
+
+
+def _optimal_value(model: TerMDP) -> tuple[float, bool]:
+    try:
+        return plan(model).value, True
+    except ValueError:
+        largest = np.abs(model.costs).max() * model.horizon
+        return plan(model, resolution=largest / _FALLBACK_BINS).value, False
+
+
+def _policy_value(
+    model: TerMDP, policy: Policy, random: np.random.Generator
+) -> tuple[float, bool]:
+    try:
+        return evaluate(model, policy, max_moves=1_000_000), True
+    except ValueError:
+        sample = simulate(model, policy, _SAMPLES_WITHOUT_EXACT, random, False)
+        return float(sample.returns.mean()), False

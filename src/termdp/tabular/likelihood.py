@@ -1,0 +1,247 @@
+"""Likelihood of stops as a function of the costs, and its maximum.
+
+Eq. (1) and Eq. (3) of arXiv:2205.15376: every step of every episode is a coin with bias
+ρ(Σ c − b), so the costs are the weights of a logistic regression whose design rows are
+the indicator vectors of the steps in the window. Those rows are never formed. Their
+products with a vector are differences of prefix sums, O(total steps) each, and a Newton
+method with conjugate gradients inside needs nothing else.
+
+NumPy in double precision: the optimum is wanted to 1e-6 and better, and the prefix sums
+of 10^6 steps would lose single precision.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from termdp.tabular.episodes import StopData
+from termdp.tabular.model import Array
+
+_GRADIENT_TOLERANCE = 1e-8
+_MAX_NEWTON_STEPS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Costs `[d]` in flat order, and the bias."""
+
+    costs: Array
+    bias: float
+
+
+def window_logits(data: StopData, costs: Array, bias: float) -> Array:
+    """Σ_{window} c − b of every step, `[T]`, as a difference of prefix sums."""
+    sums = _prefix_sums(costs[data.index])
+    return sums[1:] - sums[data.first] - bias
+
+
+def spread_back(data: StopData, per_step: Array) -> Array:
+    """The transposed design matrix times `per_step`, `[d]`.
+
+    Each cost receives the values of all steps whose window holds it.
+    """
+    sums = _prefix_sums(per_step)
+    received = sums[data.last + 1] - sums[:-1]
+    return np.bincount(data.index, received, data.dimension)
+
+
+def log_likelihood(data: StopData, parameters: Parameters) -> float:
+    """Σ log ρ over stops + Σ log(1 − ρ) over the other steps."""
+    logit = window_logits(data, parameters.costs, parameters.bias)
+    # Eq. (1), arXiv:2205.15376, without the penalty
+    terms = data.stop * logit - np.logaddexp(0.0, logit)
+    return float(data.weight @ terms)
+
+
+def gradient(
+    data: StopData, parameters: Parameters, ridge: float
+) -> tuple[Array, float]:
+    """Gradient of log-likelihood − λ‖c‖² in the costs and in the bias."""
+    logit = window_logits(data, parameters.costs, parameters.bias)
+    residual = data.weight * (data.stop - expit(logit))
+    by_cost = spread_back(data, residual) - 2 * ridge * parameters.costs
+    return by_cost, -float(residual.sum())
+
+
+def curvature_weights(data: StopData, parameters: Parameters) -> Array:
+    """ρ̇ of every step times its weight, `[T]`."""
+    stop = expit(window_logits(data, parameters.costs, parameters.bias))
+    return data.weight * stop * (1 - stop)
+
+
+def hessian_product(
+    data: StopData, weights: Array, ridge: float, costs: Array, bias: float
+) -> tuple[Array, float]:
+    """Negative Hessian times the vector (costs, bias): Xᵀ W X v + 2λ v."""
+    pushed = weights * window_logits(data, costs, bias)
+    return spread_back(data, pushed) + 2 * ridge * costs, -float(pushed.sum())
+
+
+def maximise(
+    data: StopData,
+    ridge: float,
+    radius: float | None = None,
+    bias: float | None = 0.0,
+    start: Parameters | None = None,
+) -> Parameters:
+    """Costs that maximise log-likelihood − λ‖c‖² over ‖c‖₂ ≤ L.
+
+    On the sphere ‖c‖ = L the optimum is the one with a greater penalty λ + μ, μ being
+    the multiplier of the constraint; μ is found as a root.
+
+    Args:
+        data: the steps.
+        ridge: λ > 0.
+        radius: L, or None for no constraint.
+        bias: fixed b, or None to fit it too (without a penalty).
+        start: where to begin; the optimum does not depend on it.
+    """
+    begin = start or Parameters(np.zeros(data.dimension), bias or 0.0)
+    if bias is not None:
+        begin = Parameters(begin.costs, bias)
+    best = _newton(data, ridge, begin, bias is None)
+    if radius is None or np.linalg.norm(best.costs) <= radius:
+        return best
+    if radius == 0:
+        return _newton(data, 1e12, begin, bias is None)
+
+    def excess(log_multiplier: float) -> float:
+        nonlocal best
+        best = _newton(data, ridge + np.exp(log_multiplier), best, bias is None)
+        return float(np.log(np.linalg.norm(best.costs) / radius))
+
+    low = high = np.log(ridge)
+    while excess(high) > 0:
+        high += 2.0
+    while excess(low) < 0:
+        low -= 2.0
+    brentq(excess, low, high, xtol=1e-9)
+    return best
+
+
+def _newton(
+    data: StopData, ridge: float, start: Parameters, fit_bias: bool
+) -> Parameters:
+    """Newton's method; the steps are solved for by conjugate gradients."""
+    now = start
+    height = _penalised(data, now, ridge)
+    tolerance = _GRADIENT_TOLERANCE * max(1.0, float(data.weight.sum()) * 1e-4)
+    for _ in range(_MAX_NEWTON_STEPS):
+        slope = _joined(gradient(data, now, ridge), fit_bias)
+        if np.abs(slope).max(initial=0.0) <= tolerance:
+            return now
+        direction = _newton_direction(data, now, ridge, slope, fit_bias)
+        rise = float(slope @ direction)
+        if rise <= 1e-9 * (1 + abs(height)):
+            # So near the top heights cannot be told apart, and full steps are right.
+            now = _moved(data, now, direction, 1.0, fit_bias)
+            continue
+        size = 1.0
+        reached = -np.inf
+        while reached < height + 1e-4 * size * rise and size > 1e-10:
+            tried = _moved(data, now, direction, size, fit_bias)
+            reached = _penalised(data, tried, ridge)
+            size /= 2
+        now, height = tried, reached
+    raise RuntimeError(
+        "the costs did not converge; raise the ridge, which is now "
+        f"{ridge:g}, or give the bias"
+    )
+
+
+def _moved(
+    data: StopData, now: Parameters, direction: Array, size: float, fit_bias: bool
+) -> Parameters:
+    change = float(direction[-1]) if fit_bias else 0.0
+    return Parameters(
+        now.costs + size * direction[: data.dimension], now.bias + size * change
+    )
+
+
+def _newton_direction(
+    data: StopData, now: Parameters, ridge: float, slope: Array, fit_bias: bool
+) -> Array:
+    """Solve (negative Hessian) x = slope, the more exactly the smaller the slope."""
+    weights = curvature_weights(data, now)
+    scale = _joined(
+        (spread_back(data, weights) + 2 * ridge, float(weights.sum()) + 1e-12), fit_bias
+    )
+
+    def product(vector: Array) -> Array:
+        bias = float(vector[-1]) if fit_bias else 0.0
+        costs = vector[: data.dimension]
+        return _joined(hessian_product(data, weights, ridge, costs, bias), fit_bias)
+
+    size = float(np.linalg.norm(slope / np.sqrt(scale)))
+    return _conjugate_gradients(product, slope, scale, min(0.1, np.sqrt(size)) * size)
+
+
+def _conjugate_gradients(
+    product: object, target: Array, scale: Array, tolerance: float
+) -> Array:
+    """Conjugate gradients for `product(x) = target`, preconditioned by 1/scale."""
+    assert callable(product)
+    solution, rest = np.zeros_like(target), target.copy()
+    scaled = rest / scale
+    direction, strength = scaled.copy(), float(rest @ scaled)
+    for _ in range(2 * len(target) + 10):
+        if np.sqrt(strength) <= tolerance:
+            break
+        image = product(direction)
+        step = strength / float(direction @ image)
+        solution += step * direction
+        rest -= step * image
+        scaled = rest / scale
+        previous, strength = strength, float(rest @ scaled)
+        direction = scaled + strength / previous * direction
+    return solution
+
+
+def information(
+    data: StopData, parameters: Parameters, columns: Array, fit_bias: bool
+) -> Array:
+    """Xᵀ W X on some of the costs (and the bias), as a dense matrix.
+
+    Args:
+        data: the steps.
+        parameters: where to take it.
+        columns: numbers of the costs wanted, sorted.
+        fit_bias: whether the last row and column belong to the bias.
+    """
+    weights = curvature_weights(data, parameters)
+    sums, size = _prefix_sums(weights), len(columns)
+    place = np.full(data.dimension, -1)
+    place[columns] = np.arange(size)
+    number = place[data.index]
+    matrix = np.zeros(size * size)
+    reach = int((data.last - np.arange(len(data.last))).max(initial=0))
+    for lag in range(reach + 1):
+        one = np.flatnonzero(data.last >= np.arange(len(data.last)) + lag)
+        both = sums[data.last[one] + 1] - sums[one + lag]
+        cell = number[one] * size + number[one + lag]
+        matrix += np.bincount(cell, both, size * size)
+        if lag:
+            cell = number[one + lag] * size + number[one]
+            matrix += np.bincount(cell, both, size * size)
+    dense = matrix.reshape(size, size)
+    if not fit_bias:
+        return dense
+    edge = -spread_back(data, weights)[columns]
+    return np.block([[dense, edge[:, None]], [edge[None], np.array([[sums[-1]]])]])
+
+
+def _penalised(data: StopData, parameters: Parameters, ridge: float) -> float:
+    penalty = ridge * float(parameters.costs @ parameters.costs)
+    return log_likelihood(data, parameters) - penalty
+
+
+def _prefix_sums(values: Array) -> Array:
+    sums = np.zeros(len(values) + 1)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+def _joined(parts: tuple[Array, float], fit_bias: bool) -> Array:
+    return np.append(parts[0], parts[1]) if fit_bias else parts[0]
