@@ -13,9 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from termdp.costs.optimism import KINDS, UNCERTAINTIES, Optimism, make_optimism
+
 STOP_HANDLINGS = ("expected", "cut", "ignored")
-OPTIMISMS = ("min", "std", "mean", "logit")
-UNCERTAINTIES = ("range", "std")
+
+
+def _one_of(name: str, value: Any, known: tuple) -> None:
+    if value not in known:
+        words = ", ".join(str(k) for k in known if k is not None)
+        raise ValueError(f"expected {name} to be one of {words}, got {value!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Method:
     def __post_init__(self) -> None:
         """Check the words and ranges."""
         _one_of("stop_handling", self.stop_handling, (None, *STOP_HANDLINGS))
-        _one_of("optimism", self.optimism, OPTIMISMS)
+        _one_of("optimism", self.optimism, KINDS)
         _one_of("uncertainty", self.uncertainty, UNCERTAINTIES)
         if not 0.0 <= self.discount <= 1.0:
             raise ValueError(
@@ -92,7 +98,7 @@ class Method:
         Args:
             window: how many steps the observer remembers.
         """
-        weights = np.array([kind == self.optimism for kind in OPTIMISMS], np.float32)
+        optimism = make_optimism(self.optimism, self.std_factor, self.uncertainty)
         return MethodSwitches(
             sees_costs=jnp.float32(self.learns_costs or self.knows_costs),
             knows_costs=jnp.float32(self.knows_costs),
@@ -103,9 +109,7 @@ class Method:
             stop_penalty=jnp.float32(self.stop_penalty),
             cost_penalty=jnp.float32(self.cost_penalty),
             bonus=jnp.float32(self.bonus),
-            optimism=jnp.asarray(weights),
-            std_factor=jnp.float32(self.std_factor),
-            uncertainty_std=jnp.float32(self.uncertainty == "std"),
+            optimism=jax.tree.map(jnp.float32, optimism),
             window=jnp.int32(self.learner_window(window)),
         )
 
@@ -123,9 +127,7 @@ class MethodSwitches:
     stop_penalty: jax.Array
     cost_penalty: jax.Array
     bonus: jax.Array
-    optimism: jax.Array
-    std_factor: jax.Array
-    uncertainty_std: jax.Array
+    optimism: Optimism
     window: jax.Array
 
 
@@ -181,9 +183,3 @@ def find_method(name: str, **changes: Any) -> Method:
         raise ValueError(f"expected a method ({', '.join(METHODS)}), got {name!r}")
     given = {key: value for key, value in changes.items() if value is not None}
     return dataclasses.replace(METHODS[name], **given)
-
-
-def _one_of(name: str, value: Any, known: tuple) -> None:
-    if value not in known:
-        words = ", ".join(str(k) for k in known if k is not None)
-        raise ValueError(f"expected {name} to be one of {words}, got {value!r}")

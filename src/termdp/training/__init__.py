@@ -1,0 +1,1 @@
+"""Training: rollouts, the paper's loop, runs on disk, evaluation."""

@@ -1,0 +1,61 @@
+"""Settings of a training run, and the presets `fast` and `paper`."""
+
+import dataclasses
+
+from termdp.agents.ppo import PPOConfig
+from termdp.costs.config import CostConfig
+
+PRESETS = ("fast", "paper")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Sizes and rates of one run; the method and the environment stand apart.
+
+    Attributes:
+        preset: which preset these settings come from.
+        num_envs: environments stepped together.
+        rollout_steps: decisions of each per iteration.
+        learning_rate: Adam's, for policy and value.
+        anneal: let the learning rate fall linearly to zero over the run.
+        adam_eps: Adam's ε.
+        max_grad_norm: bound on the gradient's norm; None for none.
+        gae_lambda: λ of the advantage estimates.
+        kl_coef: initial coefficient of PPO's KL penalty.
+        network: trunk for the observations: grid, image or vector.
+        filters: of the grid network's convolution.
+        hidden: width of the dense layer.
+        lstm_size: memory of recurrent policies.
+        ppo: settings of the policy update.
+        costs: settings of the cost learner.
+    """
+
+    preset: str = "fast"
+    num_envs: int = 128
+    rollout_steps: int = 32
+    learning_rate: float = 1e-3
+    anneal: bool = True
+    adam_eps: float = 1e-5
+    max_grad_norm: float | None = 0.5
+    gae_lambda: float = 0.95
+    kl_coef: float = 0.2
+    network: str = "grid"
+    filters: int = 16
+    hidden: int = 128
+    lstm_size: int = 256
+    ppo: PPOConfig = dataclasses.field(default_factory=PPOConfig)
+    costs: CostConfig = dataclasses.field(default_factory=CostConfig)
+
+    @property
+    def rollout_size(self) -> int:
+        """Decisions per iteration."""
+        return self.num_envs * self.rollout_steps
+
+    def num_iterations(self, steps: int) -> int:
+        """Whole iterations in a budget of decisions."""
+        if steps < self.rollout_size:
+            raise ValueError(
+                f"expected steps to be at least one rollout ({self.rollout_size} "
+                f"decisions with preset {self.preset!r}), got {steps}"
+            )
+        return steps // self.rollout_size

@@ -1,0 +1,195 @@
+"""Many iterations, many runs, one compiled program.
+
+Runs (methods × seeds) are the leading axis of everything: `vmap` makes one program of
+them, and `lax.scan` runs a chunk of iterations without coming back to Python.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from termdp.agents import ppo
+from termdp.agents.actor_critic import (
+    ActorCritic,
+    PolicyInput,
+    RecurrentActorCritic,
+    make_torso,
+)
+from termdp.agents.distributions import Discrete, for_action_space
+from termdp.agents.methods import Method, MethodSwitches
+from termdp.agents.update import Learner, PolicyState, PolicyUpdate
+from termdp.costs import buffer as cost_buffer
+from termdp.costs import ensemble
+from termdp.costs.network import ActionSpec
+from termdp.training import rollout
+from termdp.training.config import TrainConfig
+from termdp.training.cost_features import NUM_FEATURES
+from termdp.training.iteration import Program, train_iteration
+from termdp.training.metrics import Metrics
+from termdp.training.rollout import World
+from termdp.training.types import TrainState
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Runs that share a program: one environment, several (method, seed) pairs.
+
+    Attributes:
+        env: an observed environment.
+        params: its parameters.
+        methods: one method per run.
+        seeds: one seed per run.
+        config: sizes and rates.
+        num_iterations: how long the runs are.
+        policy_update: the policy-gradient algorithm (ALG-PG); None for PPO.
+    """
+
+    env: Any
+    params: Any
+    methods: tuple[Method, ...]
+    seeds: tuple[int, ...]
+    config: TrainConfig
+    num_iterations: int
+    policy_update: PolicyUpdate | None = None
+
+    @property
+    def window(self) -> int:
+        """How many steps the learner may look back; episodes' length if unbounded."""
+        observer = self.params.observer
+        if observer.leak is not None or observer.window is None:
+            return self.config.costs.segment_length // 2
+        return int(observer.window)
+
+    @property
+    def max_window(self) -> int:
+        """The longest learner's window among the methods."""
+        return max(method.learner_window(self.window) for method in self.methods)
+
+    def switches(self) -> MethodSwitches:
+        """The methods as numbers, stacked over runs."""
+        rows = [method.switches(self.window) for method in self.methods]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+
+
+def make_program(job: Job) -> Program:
+    """Put together what is fixed when training is compiled."""
+    config = job.config
+    recurrent = {method.recurrent for method in job.methods}
+    if len(recurrent) > 1:
+        raise ValueError(
+            "expected methods that are all recurrent or all feed-forward in one job, "
+            "got both: run them as two jobs"
+        )
+    distribution = for_action_space(job.env.action_space(job.params))
+    torso = make_torso(config.network, config.filters, config.hidden)
+    is_recurrent = recurrent.pop()
+    network = (
+        RecurrentActorCritic(torso, distribution.num_outputs, config.lstm_size)
+        if is_recurrent
+        else ActorCritic(torso, distribution.num_outputs)
+    )
+    learns_costs = any(method.learns_costs for method in job.methods)
+    if learns_costs:
+        config.costs.check_window(job.max_window)
+    return Program(
+        world=World(job.env, job.params),
+        learner=Learner(network, distribution, make_optimiser(job), is_recurrent),
+        policy_update=job.policy_update or partial(ppo.update, config=config.ppo),
+        config=config,
+        learns_costs=learns_costs,
+    )
+
+
+def make_optimiser(job: Job) -> optax.GradientTransformation:
+    """Adam, with a bound on the gradient and a falling rate where asked for."""
+    config = job.config
+    rate: Any = config.learning_rate
+    if config.anneal:
+        updates = config.ppo.num_epochs * config.ppo.num_minibatches
+        rate = optax.linear_schedule(rate, 0.0, job.num_iterations * updates)
+    adam = optax.adam(rate, eps=config.adam_eps)
+    if config.max_grad_norm is None:
+        return adam
+    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
+
+
+def initial_state(program: Program, key: jax.Array, max_window: int) -> TrainState:
+    """The state of one run before its first iteration."""
+    config, world, learner = program.config, program.world, program.learner
+    key, key_scene, key_policy, key_costs = jax.random.split(key, 4)
+    memory = None
+    if program.learns_costs:
+        channels = config.costs.members + 1
+        memory = jnp.zeros((max_window, channels, config.num_envs))
+    scene = rollout.initial_scene(world, learner, key_scene, config.num_envs, memory)
+    seen = PolicyInput(scene.observations, jnp.zeros((config.num_envs, NUM_FEATURES)))
+    params = learner.network.init(key_policy, scene.carry, seen)
+    policy = PolicyState(
+        params, learner.optimiser.init(params), jnp.float32(config.kl_coef)
+    )
+    costs = buffer = None
+    if program.learns_costs:
+        actions = action_spec(learner.distribution)
+        example = scene.observations[0]
+        costs = ensemble.init(key_costs, example, actions, config.costs)
+        buffer = cost_buffer.init(
+            example, actions, config.num_envs, config.rollout_steps, config.costs
+        )
+    return TrainState(key, jnp.int32(0), scene, policy, costs, buffer)
+
+
+def action_spec(distribution: Any) -> ActionSpec:
+    """What actions look like to the cost networks."""
+    if isinstance(distribution, Discrete):
+        return ActionSpec(distribution.num_actions)
+    return ActionSpec(distribution.size, discrete=False)
+
+
+class Trainer:
+    """A job, compiled: `init` its runs, then `advance` them chunk by chunk."""
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.program = make_program(job)
+        self.switches = job.switches()
+        self._advance = jax.jit(
+            self._advance_runs, static_argnames=("num_iterations",), donate_argnums=0
+        )
+
+    def init(self) -> TrainState:
+        """States of all runs, `[R, ...]`."""
+        keys = jnp.stack([jax.random.key(seed) for seed in self.job.seeds])
+        start = partial(initial_state, self.program, max_window=self.job.max_window)
+        return jax.jit(jax.vmap(start))(keys)
+
+    def advance(
+        self, states: TrainState, num_iterations: int
+    ) -> tuple[TrainState, Metrics]:
+        """Run a chunk of iterations of all runs in one call to the device.
+
+        Returns:
+            The new states and the reports, `[R, num_iterations, ...]`.
+        """
+        return self._advance(states, self.switches, num_iterations=num_iterations)
+
+    def compile(self, num_iterations: int) -> Any:
+        """Compile ahead, so that compilation can be timed apart."""
+        shapes = jax.eval_shape(self.init)
+        return self._advance.lower(
+            shapes, self.switches, num_iterations=num_iterations
+        ).compile()
+
+    def _advance_runs(
+        self, states: TrainState, switches: MethodSwitches, num_iterations: int
+    ) -> tuple[TrainState, Metrics]:
+        def run(state: TrainState, switches: MethodSwitches) -> Any:
+            def one(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
+                return train_iteration(self.program, switches, state)
+
+            return jax.lax.scan(one, state, length=num_iterations)
+
+        return jax.vmap(run)(states, switches)
