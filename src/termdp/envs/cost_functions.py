@@ -57,8 +57,8 @@ class SpaceInvadersBulletCost:
 class SeaquestDepthCost:
     """The submarine's front is in row `row` of the board.
 
-    The submarine moves in rows 0 (the surface) to 8 of the board, so row 4, counted from
-    0, is half of its greatest depth.
+    The submarine moves in rows 0 (the surface) to 8 of the board, so row 4 (the fifth
+    from the top) is half of its greatest depth.
     """
 
     row: int = 4

@@ -65,6 +65,11 @@ class Enemies(struct.PyTreeNode):
     move_clock: jax.Array
     shot_clock: jax.Array
 
+    def existing(self) -> jax.Array:
+        """All enemies that are there."""
+        # An enemy is in one column only, so the sum of the columns is their union.
+        return jnp.sum(self.in_column, dtype=jnp.uint32)
+
     def at(self, x: jax.Array, y: jax.Array) -> jax.Array:
         """The enemies in a cell."""
         return column_at(self.in_column, x) & column_at(self.in_row, y)
@@ -135,12 +140,10 @@ def spawn_enemy(
 ) -> Enemies:
     """An enemy enters unless one in that row moves the other way."""
     row = column_at(enemies.in_row, spawn.y)
-    # An enemy is in one column only, so the sum of the columns is their union.
-    alive = jnp.sum(enemies.in_column, dtype=jnp.uint32)
     oncoming = enemies.goes_right ^ jnp.where(
         spawn.enters_left, ~jnp.uint32(0), jnp.uint32(0)
     )
-    enters = spawn.is_time & ((row & alive & oncoming) == 0)
+    enters = spawn.is_time & ((row & enemies.existing() & oncoming) == 0)
     age = enters.astype(jnp.uint32)
     new = jnp.where(enters, jnp.uint32(NEWEST), jnp.uint32(0))
     nobody = jnp.uint32(0)
@@ -175,7 +178,7 @@ def fire_enemies(
 ) -> tuple[Enemies, EnemyBullets]:
     """Enemy submarines whose shot is due fire from where they are."""
     expired, shot_clock = count_down(enemies.shot_clock, SHOT_INTERVAL)
-    shooters = expired & enemies.is_sub
+    shooters = expired & enemies.is_sub & enemies.existing()
     row_bits = (1 << jnp.arange(SIZE)).astype(jnp.uint32)
     shooters_in_row = enemies.in_row & shooters
     is_shot = (enemies.in_column[:, None] & shooters_in_row[None, :]) != 0
