@@ -34,6 +34,8 @@ class RecordingRandom:
     def __init__(self, seed: int):
         self._random = np.random.RandomState(seed)
         self.log: list[float] = []
+        self.last_bound = 1
+        """How many outcomes the last `randint` had."""
 
     def rand(self) -> float:
         self.log.append(self._random.rand())
@@ -41,6 +43,7 @@ class RecordingRandom:
 
     def randint(self, *args: int, **kwargs: int) -> int:
         self.log.append(self._random.randint(*args, **kwargs))
+        self.last_bound = args[0] if args else kwargs["high"] - kwargs["low"]
         return self.log[-1]
 
 
@@ -52,28 +55,35 @@ def make_oracle(name: str, seed: int, sticky_prob: float, ramping: bool) -> Any:
     return oracle
 
 
-def draws_of_step(name: str, log: list[float], noise: np.random.Generator) -> Any:
+def draws_of_step(
+    name: str, random: RecordingRandom, noise: np.random.Generator
+) -> Any:
     """Our draws from the original's log of one step."""
+    log = random.log
     sticky = np.float32(log[0])
     if name == "breakout":
         return BreakoutDraws(sticky)
     if name == "space_invaders":
         return SpaceInvadersDraws(sticky)
     if name == "asterix":
-        return _asterix_draws(sticky, log[1:], noise)
+        return _asterix_draws(sticky, random, noise)
     return _seaquest_draws(sticky, log[1:], noise)
 
 
 def _asterix_draws(
-    sticky: np.float32, spawn: list[float], noise: np.random.Generator
+    sticky: np.float32, random: RecordingRandom, noise: np.random.Generator
 ) -> AsterixDraws:
+    spawn = random.log[1:]
     side, kind, row = spawn + list(noise.random(3))[len(spawn) :]
+    num_free = random.last_bound
+    # Any number that leaves the original's choice modulo the number of free rows.
+    row_choice = row + num_free * noise.integers(840 // num_free)
     has_row = len(spawn) == 3
     return AsterixDraws(
         sticky=sticky,
         enters_left=side < 1 / 2,
         is_gold=kind < 1 / 3,
-        row_choice=np.int32(row if has_row else noise.integers(840)),
+        row_choice=np.int32(row_choice if has_row else noise.integers(840)),
     )
 
 
@@ -176,9 +186,12 @@ def _pair(kind: Any, things: list[list[int]]) -> Any:
 
 
 def _read_enemies(env: Any) -> seaquest_rules.Enemies:
-    # The order of age between fish and subs is known to nobody and decides nothing.
-    subs = [(enemy, True) for enemy in env.e_subs]
-    enemies = [([*fish, 0], False) for fish in env.e_fish] + subs
+    # The original does not know whether a fish or a sub is older, and so it must not
+    # matter: sometimes these are taken to be older, sometimes those.
+    subs = [(sub, True) for sub in env.e_subs]
+    fish = [([*fish, 0], False) for fish in env.e_fish]
+    is_fish_older = sum(enemy[0] for enemy, _ in subs + fish) % 2 == 0
+    enemies = fish + subs if is_fish_older else subs + fish
     words = {
         "in_column": np.zeros(10, np.uint32),
         "in_row": np.zeros(10, np.uint32),
@@ -284,7 +297,7 @@ def record(name: str, play: Play, seed: int) -> Recording:
         oracle.random.log.clear()
         reward, game_over = oracle.act(action_set[action])
         out.actions.append(action)
-        out.draws.append(draws_of_step(name, oracle.random.log, rng))
+        out.draws.append(draws_of_step(name, oracle.random, rng))
         out.observations.append(oracle.state())
         out.rewards.append(float(reward))
         out.game_overs.append(bool(game_over))

@@ -16,17 +16,16 @@ import pytest
 from minatar_oracle import GAMES, Play, Player, Prepare, Recording, record
 
 
-def low_aliens(env: Any) -> None:
-    """A late wave: few aliens, far down, fast."""
+def late_aliens(env: Any) -> None:
+    """A late wave at any height, often with few aliens left."""
     level = env.random.randint(7)
     env.enemy_move_interval = 12 - level
     env.ramp_index = level
+    top, num_left = env.random.randint(8), 1 + env.random.randint(6)
     env.alien_map[:] = 0
-    top = env.random.randint(7)
-    env.alien_map[top : top + 3, 2:8] = 1
-    for _ in range(env.random.randint(14)):
-        env.alien_map[env.random.randint(10), 2 + env.random.randint(6)] = 0
-    env.alien_map[top, 2 + env.random.randint(6)] = 1
+    for _ in range(num_left):
+        row = min(9, top + env.random.randint(4))
+        env.alien_map[row, env.random.randint(10)] = 1
     env.alien_dir = 1 - 2 * env.random.randint(2)
     env.alien_move_timer = env.random.randint(6)
 
@@ -110,13 +109,14 @@ def shared_cells(env: Any) -> None:
 
 
 def plain_and(game_script: Player, late: Prepare) -> list[Play]:
-    """What every game goes through: 22,000 steps."""
+    """What every game goes through: 24,000 steps."""
     chance = players.by_chance
     return [
         Play(chance, steps=4000),
         Play(chance, steps=2000, sticky_prob=0.0, minimal=False, ramping=False),
         Play(game_script, steps=5000),
         Play(game_script, steps=3000, sticky_prob=0.0, ramping=False),
+        Play(game_script, steps=2000, prepare=late, ramping=False, max_episode=400),
         Play(game_script, steps=5000, prepare=late, sticky_prob=0.0, max_episode=400),
         Play(chance, steps=3000, prepare=late, minimal=False, max_episode=400),
     ]
@@ -124,7 +124,7 @@ def plain_and(game_script: Player, late: Prepare) -> list[Play]:
 
 PLAYS = {
     "breakout": plain_and(players.breakout_script, few_bricks),
-    "space_invaders": plain_and(players.space_invaders_script, low_aliens),
+    "space_invaders": plain_and(players.space_invaders_script, late_aliens),
     "asterix": plain_and(players.asterix_script, late_asterix),
     "seaquest": [
         *plain_and(players.seaquest_script, late_seaquest),
