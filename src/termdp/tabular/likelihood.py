@@ -20,7 +20,11 @@ from termdp.tabular.episodes import StopData
 from termdp.tabular.model import Array
 
 _GRADIENT_TOLERANCE = 1e-8
+# gᵀH⁻¹g: squared distance to the optimum in standard errors, before the last step.
+_DECREMENT_TOLERANCE = 1e-12
 _MAX_NEWTON_STEPS = 200
+# Up to so many costs the Hessian may be formed, if there are many steps.
+_MAX_DENSE = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +141,8 @@ def _newton(
         if rise <= 1e-9 * (1 + abs(height)):
             # So near the top heights cannot be told apart, and full steps are right.
             now = _moved(data, now, direction, 1.0, fit_bias)
+            if rise <= _DECREMENT_TOLERANCE:
+                return now
             continue
         size = 1.0
         reached = -np.inf
@@ -164,6 +170,8 @@ def _newton_direction(
     data: StopData, now: Parameters, ridge: float, slope: Array, fit_bias: bool
 ) -> Array:
     """Solve (negative Hessian) x = slope, the more exactly the smaller the slope."""
+    if data.dimension <= min(_MAX_DENSE, np.sqrt(len(data.index))):
+        return _dense_direction(data, now, ridge, slope, fit_bias)
     weights = curvature_weights(data, now)
     scale = _joined(
         (spread_back(data, weights) + 2 * ridge, float(weights.sum()) + 1e-12), fit_bias
@@ -176,6 +184,16 @@ def _newton_direction(
 
     size = float(np.linalg.norm(slope / np.sqrt(scale)))
     return _conjugate_gradients(product, slope, scale, min(0.1, np.sqrt(size)) * size)
+
+
+def _dense_direction(
+    data: StopData, now: Parameters, ridge: float, slope: Array, fit_bias: bool
+) -> Array:
+    """The same with the Hessian as a matrix: faster for many steps, few costs."""
+    columns = np.arange(data.dimension)
+    hessian = information(data, now, columns, fit_bias)
+    hessian[columns, columns] += 2 * ridge
+    return np.linalg.solve(hessian, slope)
 
 
 def _conjugate_gradients(

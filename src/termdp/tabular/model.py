@@ -21,7 +21,7 @@ Array = NDArray[Any]
 IntArray = NDArray[Any]
 
 # Costs that differ by less than this are the same cost: 0.1 + 0.2 is 0.3.
-COST_DECIMALS = 9
+COST_DECIMALS = 11
 _SUM_TOLERANCE = 1e-8
 
 
