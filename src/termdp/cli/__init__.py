@@ -10,12 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 import tyro
 
 # name -> what it is for; the module is termdp.cli.<name>
 COMMANDS = {
     "envs": "list the environments",
+    "methods": "list the methods",
+    "train": "train a method on an environment",
     "demo": "make a page that shows an observed game",
 }
 
@@ -32,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         _fail(f"expected a command ({', '.join(COMMANDS)}), got {name!r}")
+    _keep_compiled_programs()
     command = importlib.import_module(f"termdp.cli.{name}")
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
     try:
@@ -42,6 +46,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         _fail(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _keep_compiled_programs() -> None:
+    """Compile once per machine: JAX keeps programs on disk between commands."""
+    os.environ.setdefault(
+        "JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "termdp" / "jax")
+    )
 
 
 def _overview() -> str:

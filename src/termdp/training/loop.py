@@ -156,9 +156,7 @@ class Trainer:
         self.job = job
         self.program = make_program(job)
         self.switches = job.switches()
-        self._advance = jax.jit(
-            self._advance_runs, static_argnames=("num_iterations",), donate_argnums=0
-        )
+        self._compiled: dict[int, Any] = {}
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
@@ -174,14 +172,20 @@ class Trainer:
         Returns:
             The new states and the reports, `[R, num_iterations, ...]`.
         """
-        return self._advance(states, self.switches, num_iterations=num_iterations)
+        return self.compile(num_iterations)(states, self.switches)
 
     def compile(self, num_iterations: int) -> Any:
-        """Compile ahead, so that compilation can be timed apart."""
-        shapes = jax.eval_shape(self.init)
-        return self._advance.lower(
-            shapes, self.switches, num_iterations=num_iterations
-        ).compile()
+        """The compiled chunk; ahead of use, so that compilation can be timed apart."""
+        if num_iterations not in self._compiled:
+            advance = jax.jit(
+                partial(self._advance_runs, num_iterations=num_iterations),
+                donate_argnums=0,
+            )
+            shapes = jax.eval_shape(self.init)
+            self._compiled[num_iterations] = advance.lower(
+                shapes, self.switches
+            ).compile()
+        return self._compiled[num_iterations]
 
     def _advance_runs(
         self, states: TrainState, switches: MethodSwitches, num_iterations: int

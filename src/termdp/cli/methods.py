@@ -1,0 +1,46 @@
+"""`termdp methods`: the table of methods."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from termdp.agents.methods import METHODS
+
+
+@dataclass(frozen=True)
+class Args:
+    """List the methods.
+
+    Example: termdp methods --json
+    """
+
+    json: bool = False
+    """Print a JSON list for programs instead of a table."""
+
+
+def run(args: Args) -> None:
+    """Print the list."""
+    rows = [
+        {
+            "id": name,
+            **dataclasses.asdict(method),
+            "stop_handling": method.handles_stops,
+        }
+        for name, method in METHODS.items()
+    ]
+    if args.json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table(title="termdp methods", title_justify="left")
+    for heading in ("id", "what it is", "discount", "stop handling", "optimism"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        discount = "dynamic" if row["dynamic_discount"] else f"{row['discount']:g}"
+        optimism = row["optimism"] if row["learns_costs"] else "–"
+        table.add_row(
+            row["id"], row["description"], discount, row["stop_handling"], optimism
+        )
+    Console().print(table)

@@ -1,0 +1,210 @@
+"""`termdp train`: train a method and keep the run on disk."""
+
+import dataclasses
+import json
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+from rich.table import Table
+
+Flag = tyro.conf.FlagConversionOff
+
+
+@dataclass(frozen=True)
+class Args:
+    """Train an agent under an observer; seeds run side by side.
+
+    Example: termdp train breakout termpg --steps 1000000 --seeds 5 --out runs/breakout
+    """
+
+    env: tyro.conf.Positional[str | None] = None
+    """Environment (`termdp envs`)."""
+    method: tyro.conf.Positional[str | None] = None
+    """Method (`termdp methods`)."""
+    steps: int | None = None
+    """Decisions per seed; 1,000,000 unless given."""
+    seeds: int | None = None
+    """Number of seeds, run side by side; 1 unless given."""
+    seed: int | None = None
+    """First seed; 0 unless given."""
+    preset: str | None = None
+    """fast (default) or paper."""
+    out: Path | None = None
+    """Folder of the run; runs/ENV-METHOD unless given."""
+    resume: Path | None = None
+    """Go on with the run in this folder; nothing else is needed."""
+    stop_handling: str | None = None
+    """What a stop is for the values: expected, cut or ignored."""
+    optimism: str | None = None
+    """How cost networks become one: min, std, mean or logit."""
+    window_factor: float | None = None
+    """The learner's window over the observer's."""
+    discount: float | None = None
+    """Constant discount of methods without the dynamic one."""
+    stop_penalty: float | None = None
+    """p, taken from the reward on a stop."""
+    cost_penalty: float | None = None
+    """α in r − α·C."""
+    bonus: float | None = None
+    """α in r + α·U(C)."""
+    std_factor: float | None = None
+    """α in mean − α·std."""
+    uncertainty: str | None = None
+    """U as range (max − min) or std."""
+    checkpoint_minutes: float = 2.0
+    """Time between checkpoints."""
+    tensorboard: bool = False
+    """Also write TensorBoard events into the run's folder (extra `tensorboard`)."""
+    wandb: bool = False
+    """Also report to Weights & Biases (extra `wandb`)."""
+    json: bool = False
+    """Print the summary as JSON and nothing else on standard output."""
+
+
+_RUN = ("env", "method", "steps", "seeds", "seed", "preset")
+_METHOD = (
+    "stop_handling",
+    "optimism",
+    "window_factor",
+    "discount",
+    "stop_penalty",
+    "cost_penalty",
+    "bonus",
+    "std_factor",
+    "uncertainty",
+)
+
+
+def run(args: Args) -> None:
+    """Train, show progress, save; Ctrl-C saves and says how to go on."""
+    from termdp.training import loggers
+    from termdp.training.train import resume, train
+
+    given = {name: getattr(args, name) for name in (*_RUN, *_METHOD)}
+    given = {name: value for name, value in given.items() if value is not None}
+    stop = _stop_on_interrupt()
+    console = Console(stderr=True)
+    if args.resume is not None:
+        out = args.resume
+        _check_same(out, given, args)
+    else:
+        if args.env is None or args.method is None:
+            raise ValueError(
+                "expected an environment and a method (termdp train breakout termpg), "
+                "or --resume DIR"
+            )
+        out = args.out or Path("runs") / f"{args.env}-{args.method}"
+    with _bar(console) as bar, loggers.open_all(args, out) as log:
+        task = bar.add_task("compiling", total=None, what="")
+
+        def listen(progress: Any) -> None:
+            bar.update(task, **_shown(progress))
+            log(progress)
+
+        controls = {
+            "listen": listen,
+            "should_stop": stop,
+            "checkpoint_seconds": 60.0 * args.checkpoint_minutes,
+        }
+        if args.resume is not None:
+            result = resume(out, **controls)
+        else:
+            options = {k: v for k, v in given.items() if k not in ("env", "method")}
+            result = train(args.env, args.method, out=out, **options, **controls)
+    if result.summary is None:
+        print(
+            f"interrupted; saved. Go on with: termdp train --resume {out}",
+            file=sys.stderr,
+        )
+        sys.exit(130)
+    _show(result.summary, out, args.json)
+
+
+def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
+    """An argument next to --resume must not contradict the run."""
+    from termdp.training.run_folder import RunFolder
+
+    _, settings = RunFolder.open(out)
+    known = dataclasses.asdict(settings) | settings.method_changes
+    for name, value in given.items():
+        if known.get(name) != value:
+            flag = name if name in ("env", "method") else f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"expected {flag} {known.get(name)} as in {out}, got {value}: a run "
+                "resumes with the configuration it began with"
+            )
+    if args.out is not None and args.out.resolve() != out.resolve():
+        raise ValueError(f"expected no --out next to --resume {out}, got {args.out}")
+
+
+def _stop_on_interrupt() -> Callable[[], bool]:
+    """First Ctrl-C: finish the chunk, save, stop. Second: stop at once."""
+    asked = []
+
+    def on_signal(signum: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(signum)
+        print("stopping after this chunk; Ctrl-C again to drop it", file=sys.stderr)
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, on_signal)
+    return lambda: bool(asked)
+
+
+def _bar(console: Console) -> ProgressBar:
+    return ProgressBar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[what]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _shown(progress: Any) -> dict[str, Any]:
+    """Means over seeds for the progress bar."""
+
+    def mean(name: str) -> str:
+        values = [row[name] for row in progress.rows if row.get(name) is not None]
+        return f"{sum(values) / len(values):.3g}" if values else "–"
+
+    rate = progress.step * len(progress.rows) / max(progress.seconds, 1e-9)
+    what = (
+        f"return {mean('return_mean')}  length {mean('length_mean')}  "
+        f"stopped {mean('stop_rate')}  cost error {mean('cost_mae')}  {rate:,.0f}/s"
+    )
+    return {
+        "description": f"{progress.step:,} steps",
+        "total": progress.steps,
+        "completed": progress.step,
+        "what": what,
+    }
+
+
+def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    title = (
+        f"{summary['env']} {summary['method']}: {summary['steps']:,} steps per seed, "
+        f"{summary['steps_per_s']:,.0f}/s; last tenth of training"
+    )
+    table = Table(title=title, title_justify="left")
+    names = [name for name in summary["seeds"][0]]
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in summary["seeds"]:
+        table.add_row(*("–" if row[n] is None else f"{row[n]:.4g}" for n in names))
+    Console().print(table)
+    print(f"run saved in {out}")

@@ -1,0 +1,70 @@
+"""The two presets: `fast` for results in minutes, `paper` for the paper's own set-up."""
+
+import dataclasses
+from typing import Any
+
+from termdp.agents.ppo import PPOConfig
+from termdp.costs.config import CostConfig
+from termdp.training.config import PRESETS, TrainConfig
+
+
+def make_config(preset: str, env: Any, params: Any, max_window: int) -> TrainConfig:
+    """Settings of a preset for an environment.
+
+    Args:
+        preset: `fast` or `paper`.
+        env: an environment; its observations choose the network.
+        params: its parameters.
+        max_window: the longest window a method of the job learns with.
+    """
+    if preset not in PRESETS:
+        raise ValueError(
+            f"expected a preset ({', '.join(PRESETS)}), got {preset!r}"
+        )
+    shape = env.observation_space(params).shape
+    kind = network_kind(shape)
+    config = _FAST if preset == "fast" else _PAPER
+    if kind == "vector":
+        costs = dataclasses.replace(config.costs, network="vector")
+        config = dataclasses.replace(config, network="vector", hidden=64, costs=costs)
+    elif kind == "image" and config.network == "grid":
+        costs = dataclasses.replace(config.costs, network="image")
+        config = dataclasses.replace(config, network="image", costs=costs)
+    # A stretch of experience must hold the longest window and something after it.
+    length = config.costs.segment_length
+    while length < 2 * max_window:
+        length *= 2
+    costs = dataclasses.replace(config.costs, segment_length=length)
+    return dataclasses.replace(config, costs=costs)
+
+
+def network_kind(shape: tuple[int, ...]) -> str:
+    """The network that fits observations of a shape."""
+    if len(shape) == 1:
+        return "vector"
+    if len(shape) == 3:
+        return "image" if shape[:2] == (42, 42) else "grid"
+    raise ValueError(
+        "expected observations that are vectors [D] or grids [height, width, "
+        f"channels], got shape {shape}"
+    )
+
+
+_FAST = TrainConfig(preset="fast")
+
+# Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
+_PAPER = TrainConfig(
+    preset="paper",
+    num_envs=8,
+    rollout_steps=128,
+    learning_rate=5e-5,
+    anneal=False,
+    adam_eps=1e-8,
+    max_grad_norm=None,
+    gae_lambda=1.0,
+    network="image",
+    ppo=PPOConfig(num_epochs=3, num_minibatches=32),
+    costs=CostConfig(
+        num_steps=30, segments_per_step=1, draw="trajectories", network="image"
+    ),
+)

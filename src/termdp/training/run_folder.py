@@ -1,0 +1,141 @@
+"""A run on disk: settings, versions, metrics, checkpoints, summary.
+
+    DIR/config.json        what was asked for, enough to resume
+    DIR/metrics.jsonl      one line per seed and iteration
+    DIR/checkpoints/…      see `termdp.training.checkpoint`
+    DIR/summary.json       results, written when the run is complete
+"""
+
+import dataclasses
+import json
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+
+VERSIONS_OF = ("termdp", "jax", "flax", "optax", "gymnax", "numpy")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """What a person asked for; saved as `config.json`.
+
+    Attributes:
+        env: id of the environment.
+        method: name of the method.
+        steps: decisions per seed.
+        seeds: number of seeds.
+        seed: the first of them.
+        preset: `fast` or `paper`.
+        env_overrides: as for `termdp.make`.
+        method_changes: numbers of the method that differ from the table.
+    """
+
+    env: str
+    method: str
+    steps: int = 1_000_000
+    seeds: int = 1
+    seed: int = 0
+    preset: str = "fast"
+    env_overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
+    method_changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        if self.seeds < 1:
+            raise ValueError(f"expected seeds to be at least 1, got {self.seeds}")
+        if self.seed < 0:
+            raise ValueError(f"expected seed to be at least 0, got {self.seed}")
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """seed … seed + seeds − 1."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints are."""
+        return self.path / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        """The line-by-line record."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """The results, once complete."""
+        return self.path / "summary.json"
+
+    @classmethod
+    def create(cls, path: Path, settings: RunSettings) -> "RunFolder":
+        """Begin a run; an existing folder is left alone."""
+        if path.exists() and any(path.iterdir()):
+            raise ValueError(
+                f"expected a new folder for the run, but {path} exists: choose another "
+                f"--out, or go on with `termdp train --resume {path}`"
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        folder = cls(path)
+        record = {"settings": dataclasses.asdict(settings), "versions": versions()}
+        write_json(path / "config.json", record)
+        folder.metrics.touch()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> tuple["RunFolder", RunSettings]:
+        """An existing run and what it was asked for."""
+        try:
+            record = json.loads((path / "config.json").read_text())
+            return cls(path), RunSettings(**record["settings"])
+        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(
+                f"expected the folder of a run, got {path}: its config.json is missing "
+                f"or damaged ({type(error).__name__})"
+            ) from error
+
+    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> int:
+        """Add lines; returns the file's length once they are on disk."""
+        with self.metrics.open("a") as file:
+            for line in lines:
+                file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell()
+
+    def cut_metrics(self, length: int) -> None:
+        """Forget lines that were written after a checkpoint."""
+        with self.metrics.open("a") as file:
+            file.truncate(length)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the results depend on, and the machine."""
+    found = {name: version(name) for name in VERSIONS_OF}
+    device = jax.devices()[0]
+    return found | {
+        "python": platform.python_version(),
+        "device": f"{device.platform} {device.device_kind}",
+    }
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file in one rename: readers see the old or the new one."""
+    draft = path.with_name(f".{path.name}.draft")
+    with draft.open("w") as file:
+        json.dump(content, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
