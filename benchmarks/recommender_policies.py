@@ -93,7 +93,8 @@ def main():
         length, total, stopped, costs = sessions(env, cost, policy, arguments.sessions)
         print(
             f"| {name} | {length.mean():.0f} | {stopped.mean():.0%} "
-            f"| {total.mean():.1f} | {total.sum() / length.sum():.2f} | {costs.mean():+.2f} |"
+            f"| {total.mean():.1f} | {total.sum() / length.sum():.2f} "
+            f"| {costs.mean():+.2f} |"
         )
 
 

@@ -52,7 +52,7 @@ def make_items(
     items = Items(
         value=0.4 + 0.5 * rank + 0.2 * noise[0],
         appeal=-0.6 + 1.2 * rank + 0.4 * noise[1],
-        irritation=0.02 + 0.07 * rank**2 + 0.02 * noise[2],
+        irritation=0.02 + 0.05 * rank**2 + 0.02 * noise[2],
         tastes=tastes,
         categories=category[:, None] == np.arange(num_categories),
     )

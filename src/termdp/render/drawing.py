@@ -36,7 +36,9 @@ class Drawing:
 
     def circle(self, x: float, y: float, radius: float, fill: str) -> None:
         """Add a filled circle around (x, y)."""
-        self.shapes.append({"kind": "circle", "x": x, "y": y, "r": radius, "fill": fill})
+        self.shapes.append(
+            {"kind": "circle", "x": x, "y": y, "r": radius, "fill": fill}
+        )
 
     def polygon(self, points: Sequence[tuple[float, float]], fill: str) -> None:
         """Add a filled polygon."""
@@ -59,7 +61,7 @@ def to_pixels(drawing: Drawing, scale: float) -> np.ndarray:
     size = (round(drawing.width * scale), round(drawing.height * scale))
     big = (size[0] * _SUPERSAMPLING, size[1] * _SUPERSAMPLING)
     image = Image.new("RGB", big, drawing.background)
-    canvas = ImageDraw.Draw(image)
+    canvas = ImageDraw.Draw(image, "RGBA")  # blends #rrggbbaa colours
     for shape in drawing.shapes:
         _paint(canvas, shape, scale * _SUPERSAMPLING)
     return np.asarray(image.resize(size, Image.Resampling.BOX))
