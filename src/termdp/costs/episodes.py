@@ -60,6 +60,7 @@ def from_episodes(
     action_spec: ActionSpec,
     config: CostConfig,
     num_streams: int = 64,
+    num_rows: int = 0,
 ) -> Buffer:
     """A full buffer that holds all the episodes, none of them cut.
 
@@ -73,6 +74,7 @@ def from_episodes(
         action_spec: what actions look like.
         config: settings.
         num_streams: B, at most; fewer are used if the episodes would not fill them.
+        num_rows: L, at least; gives several buffers the same shape.
     """
     if not episodes:
         raise ValueError("expected at least one episode, got none")
@@ -80,7 +82,8 @@ def from_episodes(
     room = max(int(lengths.max()), config.segment_length)
     num_streams = int(np.clip(lengths.sum() // room, 1, num_streams))
     env, row = lay_out(lengths, num_streams)
-    num_rows = int((row + lengths).max())
+    usable = int((row + lengths).max())
+    num_rows = max(num_rows, usable)
 
     buffer = empty(num_rows, num_streams, episodes[0].obs[0], action_spec, config)
     obs = np.zeros((num_rows, num_streams, *buffer.obs_shape), buffer.obs_dtype)
@@ -102,8 +105,9 @@ def from_episodes(
         labels=jnp.asarray(labels),
         starts=jnp.asarray(starts),
         weights=bootstrap_weights(key, jnp.asarray(starts), buffer.episode_weights),
-        filled=jnp.asarray(num_rows, jnp.int32),
-        usable=jnp.asarray(num_rows, jnp.int32),
+        cursor=jnp.asarray(usable % num_rows, jnp.int32),
+        filled=jnp.asarray(usable, jnp.int32),
+        usable=jnp.asarray(usable, jnp.int32),
     )
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from termdp.costs.config import CostConfig
-from termdp.networks import GridTorso, ImageTorso, VectorTorso
+from termdp.networks import ImageTorso, RowConv, VectorTorso, dense_with_extra
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class CostNetwork(nn.Module):
         """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
         chosen = self.actions.features(actions)
         if self.kind == "grid":
-            features = GridTorso(self.filters, self.hidden)(obs, chosen)
+            x = nn.relu(RowConv(self.filters, 3)(obs.astype(jnp.float32)))
+            x = x.reshape(*x.shape[:-3], -1)
+            features = nn.relu(dense_with_extra(self.hidden, x, chosen))
         elif self.kind == "image":
             features = ImageTorso()(obs, chosen)
         else:
