@@ -61,6 +61,39 @@ class PatchConv(nn.Module):
         return nn.Dense(self.features, kernel_init=_orthogonal())(columns)
 
 
+class RowConv(nn.Module):
+    """A convolution of small grids, stride 1, no padding, one product per row.
+
+    All windows of a row at once: the kernel is spread over a banded matrix, which
+    multiplies `kernel` rows of the grid. That is W / kernel times the arithmetic of
+    `PatchConv`, but it copies whole rows instead of single cells and multiplies larger
+    matrices, and the copying is what costs on a CPU.
+    """
+
+    features: int
+    kernel: int
+
+    @nn.compact
+    def __call__(self, grids: jax.Array) -> jax.Array:
+        """Convolve grids `[..., H, W, C]` to `[..., H', W', features]`."""
+        height, width, channels = grids.shape[-3:]
+        rows, columns = height - self.kernel + 1, width - self.kernel + 1
+        shape = (self.kernel, self.kernel, channels, self.features)
+        flat = (self.kernel * self.kernel * channels, self.features)
+        kernel = self.param("kernel", lambda key: _orthogonal()(key, flat)).reshape(
+            shape
+        )
+        bias = self.param("bias", nn.initializers.zeros_init(), (self.features,))
+        shifts = jnp.stack([jnp.eye(width, columns, -j) for j in range(self.kernel)])
+        banded = jnp.einsum("jwo,ijcf->iwcof", shifts, kernel)
+        lines = grids.reshape(*grids.shape[:-3], height, width * channels)
+        stacked = jnp.concatenate(
+            [lines[..., i : i + rows, :] for i in range(self.kernel)], axis=-1
+        )
+        out = stacked @ banded.reshape(stacked.shape[-1], columns * self.features)
+        return out.reshape(*out.shape[:-1], columns, self.features) + bias
+
+
 class GridTorso(nn.Module):
     """Features of a small grid: one 3×3 convolution, then a dense layer."""
 
@@ -73,7 +106,7 @@ class GridTorso(nn.Module):
         x = observations.astype(jnp.float32)
         x = nn.relu(PatchConv(self.filters, 3)(x))
         x = x.reshape(*x.shape[:-3], -1)
-        return nn.relu(_dense_with_extra(self.hidden, x, extra))
+        return nn.relu(dense_with_extra(self.hidden, x, extra))
 
 
 class ImageTorso(nn.Module):
@@ -94,7 +127,7 @@ class ImageTorso(nn.Module):
         x = nn.relu(PatchConv(32, 4, 2, "SAME")(x))
         x = x.reshape(*x.shape[:-3], -1)  # the 11×11 kernel covers the whole 11×11 map
         x = nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
-        x = nn.relu(_dense_with_extra(400, x, extra))
+        x = nn.relu(dense_with_extra(400, x, extra))
         return nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
 
 
@@ -107,7 +140,7 @@ class VectorTorso(nn.Module):
     def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
         """From vectors `[..., D]` and further features `[..., E]`."""
         x = observations.astype(jnp.float32)
-        x = nn.tanh(_dense_with_extra(self.hidden[0], x, extra))
+        x = nn.tanh(dense_with_extra(self.hidden[0], x, extra))
         for size in self.hidden[1:]:
             x = nn.tanh(nn.Dense(size, kernel_init=_orthogonal())(x))
         return x
@@ -132,7 +165,7 @@ def enlarge(grids: jax.Array, size: int) -> jax.Array:
     return jnp.pad(grids, [*edges, (0, 0)])
 
 
-def _dense_with_extra(features: int, x: jax.Array, extra: jax.Array) -> Any:
+def dense_with_extra(features: int, x: jax.Array, extra: jax.Array) -> Any:
     """A dense layer on `[x, extra]`, without copying x to concatenate."""
     main = nn.Dense(features, kernel_init=_orthogonal())(x)
     if extra.shape[-1] == 0:
