@@ -9,6 +9,7 @@ from termdp import tabular
 from termdp.tabular import (
     IgnoreStops,
     KnownCosts,
+    MarkovPolicy,
     TermCRL,
     WholeHistory,
     evaluate,
@@ -178,12 +179,21 @@ def test_values_too_large_to_be_exact_are_sampled(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("too many")
 
-    monkeypatch.setattr(learner, "evaluate", refuse)
     model = tabular.paper_example()
-    regret = IgnoreStops(bonus_scale=0.01).run(model, 300, 0)
-    assert not regret.is_exact
-    truth = plan(model).value - evaluate(model, np.zeros((3, 3), int))
-    assert regret.per_episode[-1] == pytest.approx(truth, abs=0.03)
+    long_way = MarkovPolicy(np.zeros((3, 3), int), 2)
+    truth = evaluate(model, long_way)
+    monkeypatch.setattr(learner, "evaluate", refuse)
+    random = np.random.default_rng(0)
+    value, is_exact = learner._policy_value(model, long_way, random)
+    assert not is_exact
+    assert value == pytest.approx(truth, abs=0.02)
+    monkeypatch.setattr(
+        learner, "plan", lambda model, **how: plan(model, **how or {"epsilon": -1})
+    )
+    optimal, is_exact = learner._optimal_value(model)
+    assert not is_exact
+    assert optimal == pytest.approx(plan(model).value, abs=1e-3)
+    assert not IgnoreStops(bonus_scale=0.01).run(model, 20, 0).is_exact
 
 
 def test_small_parts():

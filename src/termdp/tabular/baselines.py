@@ -61,7 +61,9 @@ class KnownCosts(Learner):
             policy = plan_optimistically(
                 model, optimism, model.costs, model.bias, pitch
             )
-            return Decision(policy, policy.value, optimism.is_good_event)
+            needed = optimism.needed_scales
+            is_good = max(needed) <= self.bonus_scale
+            return Decision(policy, policy.value, (*needed, 0.0), is_good)
 
         return decide
 
@@ -92,7 +94,9 @@ class IgnoreStops(Learner):
                 counts, model, episodes, self.delta, self.bonus_scale
             )
             policy = plan_optimistically(model, optimism, nothing, _NEVER, 1.0)
-            return Decision(policy, policy.value, optimism.is_good_event)
+            needed = optimism.needed_scales
+            is_good = max(needed) <= self.bonus_scale
+            return Decision(policy, policy.value, (*needed, 0.0), is_good)
 
         return decide
 
@@ -122,19 +126,24 @@ class WholeHistory(Learner):
         def decide(counts: Counts, played: int) -> Decision:
             values: Array | None = None
             actions: list[IntArray] = []
-            is_good = True
+            needed = np.zeros(2)
             for h in range(model.horizon, 0, -1):
-                action_values, is_step_good = seen.action_values(
+                action_values, needed_now = seen.action_values(
                     h, values, episodes, self.delta, self.bonus_scale
                 )
-                is_good &= is_step_good
+                needed = np.maximum(needed, needed_now)
                 actions.insert(0, action_values.argmax(axis=2))
                 values = np.minimum(
                     action_values.max(axis=2), value_caps(model.horizon)[h - 1]
                 )
             assert values is not None
             policy = HistoryPolicy(actions, model.num_actions)
-            return Decision(policy, float(model.initial @ values[0]), is_good)
+            return Decision(
+                policy,
+                float(model.initial @ values[0]),
+                (float(needed[0]), float(needed[1]), 0.0),
+                bool(needed.max() <= self.bonus_scale),
+            )
 
         return decide
 
@@ -189,27 +198,27 @@ class _HistoryCounts:
 
     def action_values(
         self, h: int, following: Array | None, episodes: int, delta: float, scale: float
-    ) -> tuple[Array, bool]:
-        """Optimistic Q of step h, `[histories, S, A]`; is the truth within?"""
+    ) -> tuple[Array, tuple[float, float]]:
+        """Optimistic Q of step h, `[histories, S, A]`, and the factors needed."""
         visits, model = self.visits[h - 1], self.model
         # All (history, state) pairs of this step take the place of the states.
         as_table = visits.reshape(1, -1, model.num_actions)
-        by_reward = scale * bounds.reward_bonus(as_table, episodes, delta)
+        by_reward = bounds.reward_bonus(as_table, episodes, delta).reshape(visits.shape)
         log_term = np.log(12 * visits.size * episodes / delta)
-        spread = 4 * (model.num_states + 1) * log_term / np.maximum(visits, 1)
-        by_move = scale * model.horizon * np.sqrt(spread)
         seen = np.maximum(visits, 1)
+        by_move = model.horizon * np.sqrt(4 * (model.num_states + 1) * log_term / seen)
         reward = self.rewards[h - 1] / seen
-        total = reward + by_reward.reshape(visits.shape) + by_move
-        gap = np.abs(reward - model.rewards[h - 1])
-        is_good = bool((gap <= by_reward.reshape(visits.shape)).all())
+        total = reward + scale * (by_reward + by_move)
+        needed = float((np.abs(reward - model.rewards[h - 1]) / by_reward).max())
         if following is None:
-            return total, is_good
+            return total, (needed, 0.0)
         chance = self.moves[h - 1] / seen[..., None]
         goes_on = survival(self.true_costs[h - 1], model.bias)[..., None]
         truth = goes_on * model.transitions[h - 1]
-        missing = np.abs(chance - truth).sum(axis=3)
-        stops = np.abs(chance.sum(axis=3) - truth.sum(axis=3))
-        is_good &= bool((model.horizon * (missing + stops) <= by_move).all())
+        gap = np.abs(chance - truth).sum(axis=3)
+        gap += np.abs(chance.sum(axis=3) - truth.sum(axis=3))
         children = following.reshape(*visits.shape, model.num_states)
-        return total + (chance * children).sum(axis=3), is_good
+        return (
+            total + (chance * children).sum(axis=3),
+            (needed, float((model.horizon * gap / by_move).max())),
+        )

@@ -78,14 +78,17 @@ class Decision:
     Attributes:
         policy: what it plays.
         optimistic_value: V̄_1 from the initial distribution.
-        is_good_event: whether the truth lies within all of its bonuses.
+        needed_scales: the smallest factors on the theory's bonuses for rewards,
+            transitions and costs with which they cover the truth.
+        is_good_event: whether they do with the factors in use.
         estimate: its costs, if it estimates any.
         cost_error: visit-weighted mean of |ĉ − c|, NaN without an estimate.
     """
 
     policy: Policy
     optimistic_value: float
-    is_good_event: bool = True
+    needed_scales: tuple[float, float, float]
+    is_good_event: bool
     estimate: CostEstimate | None = None
     cost_error: float = np.nan
 
@@ -102,6 +105,8 @@ class Regret:
         optimal_value: V*.
         optimistic_values: V̄ at each plan, `[P]`.
         good_events: whether the truth was within the bonuses at each plan, `[P]`.
+        needed_scales: smallest factors on the theory's bonuses (rewards, transitions,
+            costs) that cover the truth at each plan, `[P, 3]`; 0 where not used.
         visits: final counts, `[H, S, A]`.
         estimate: final estimate of the costs, if any.
         is_exact: whether the values are exact rather than sampled.
@@ -114,6 +119,7 @@ class Regret:
     optimal_value: float
     optimistic_values: Array
     good_events: np.ndarray
+    needed_scales: Array
     visits: Array
     estimate: CostEstimate | None
     is_exact: bool
@@ -211,6 +217,7 @@ def _run(
         optimal_value=optimal,
         optimistic_values=np.array([d.optimistic_value for d in log.decisions]),
         good_events=np.array([d.is_good_event for d in log.decisions]),
+        needed_scales=np.array([d.needed_scales for d in log.decisions]),
         visits=counts.visits,
         estimate=decide(counts, episodes).estimate,
         is_exact=is_exact,

@@ -34,26 +34,29 @@ class Optimism:
     Attributes:
         rewards: r̂ + b^r + b^p, `[H, S, A]`.
         transitions: P̂, `[H, S, A, S]`.
-        is_good_event: whether the true r and P are within their bonuses.
+        needed_scales: factors on b^r and b^p with which they just cover the truth.
     """
 
     rewards: Array
     transitions: Array
-    is_good_event: bool
+    needed_scales: tuple[float, float]
 
 
 def optimistic_mdp(
     counts: Counts, model: TerMDP, episodes: int, delta: float, scale: float
 ) -> Optimism:
     """Line 4 of Algorithm 1; the true model serves for the diagnosis only."""
-    by_reward = scale * bounds.reward_bonus(counts.visits, episodes, delta)
-    by_move = scale * bounds.transition_bonus(counts.moves_seen, episodes, delta)
+    by_reward = bounds.reward_bonus(counts.visits, episodes, delta)
+    by_move = bounds.transition_bonus(counts.moves_seen, episodes, delta)
     rewards, transitions = counts.mean_rewards, counts.mean_transitions
     reward_gap = np.abs(rewards - model.rewards)
     move_gap = model.horizon * np.abs(transitions - model.transitions).sum(axis=3)
-    is_good = (reward_gap <= by_reward).all() and (move_gap <= by_move)[:-1].all()
+    needed = (
+        float((reward_gap / by_reward).max()),
+        float((move_gap / by_move)[:-1].max(initial=0.0)),
+    )
     # Algorithm 1, line 4, arXiv:2205.15376
-    return Optimism(rewards + by_reward + by_move, transitions, bool(is_good))
+    return Optimism(rewards + scale * (by_reward + by_move), transitions, needed)
 
 
 def value_caps(horizon: int) -> Array:
@@ -141,18 +144,21 @@ class TermCRL(Learner):
                 counts, model, episodes, self.delta, self.bonus_scale
             )
             estimate = memory.fit(with_errors=played == episodes)
-            bonus = scale * bounds.cost_bonus(
+            bonus = bounds.cost_bonus(
                 counts.visits, played + 1, self.radius, kappa, self.delta
             )
             # Algorithm 1, line 5, arXiv:2205.15376
-            optimistic = np.maximum(estimate.costs - bonus, -self.radius)
+            optimistic = np.maximum(estimate.costs - scale * bonus, -self.radius)
             policy = self._plan(model, optimism, optimistic)
             gap = np.abs(estimate.costs - true_costs)[:-1]
             weight = counts.visits[:-1]
+            needed = float((gap / bonus[:-1]).max(initial=0.0))
+            is_good = max(optimism.needed_scales) <= self.bonus_scale
             return Decision(
                 policy,
                 policy.value,
-                optimism.is_good_event and bool((gap <= bonus[:-1]).all()),
+                (*optimism.needed_scales, needed),
+                is_good and needed <= scale,
                 estimate,
                 float((gap * weight).sum() / max(weight.sum(), 1)),
             )

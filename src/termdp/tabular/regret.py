@@ -1,0 +1,58 @@
+"""Summaries of several runs: means with intervals, and growth rates."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t as student
+
+from termdp.tabular.learner import Regret
+from termdp.tabular.model import Array, TerMDP, absorb_bias
+
+
+def mean_and_interval(values: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+    """Mean over the first axis (the seeds) and half the width of its interval.
+
+    Student's t; NaN when there is one seed only.
+    """
+    table = np.asarray(values, float)
+    num = len(table)
+    if num < 2:
+        return table.mean(axis=0), np.full(table.shape[1:], np.nan)
+    spread = table.std(axis=0, ddof=1) / np.sqrt(num)
+    return table.mean(axis=0), spread * float(student.ppf((1 + level) / 2, num - 1))
+
+
+def log_log_slope(cumulative: Array) -> float:
+    """Slope of log regret against log episodes over the last nine tenths.
+
+    1 is linear regret, ½ the rate of the theory. NaN where there is no regret at all.
+    """
+    count = len(cumulative)
+    places = np.unique(np.geomspace(max(count // 10, 1), count, 50).astype(int)) - 1
+    heights = cumulative[places]
+    if len(places) < 2 or heights.min() <= 0:
+        return float("nan")
+    return float(np.polyfit(np.log(places + 1.0), np.log(heights), 1)[0])
+
+
+def cost_errors(model: TerMDP, runs: list[Regret]) -> tuple[Array, Array]:
+    """Visits and |ĉ − c| of every cost that was visited, over all runs.
+
+    Only informative steps count; the true costs have the bias absorbed.
+    """
+    truth = absorb_bias(model).costs
+    visits, errors = [np.zeros(0)], [np.zeros(0)]
+    for run in runs:
+        if run.estimate is None:
+            continue
+        seen = run.estimate.visits > 0
+        visits.append(run.estimate.visits[seen])
+        errors.append(np.abs(run.estimate.costs - truth)[seen])
+    return np.concatenate(visits), np.concatenate(errors)
+
+
+def error_rate(visits: Array, errors: Array, least: int = 30) -> float:
+    """Slope of log error against log visits, from `least` visits on; theory: −½."""
+    used = (visits >= least) & (errors > 0)
+    if used.sum() < 3 or np.ptp(visits[used]) == 0:
+        return float("nan")
+    return float(np.polyfit(np.log(visits[used]), np.log(errors[used]), 1)[0])
