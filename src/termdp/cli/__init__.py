@@ -19,6 +19,7 @@ COMMANDS = {
     "envs": "list the environments",
     "methods": "list the methods",
     "train": "train a method on an environment",
+    "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
 }
 
