@@ -11,7 +11,7 @@ from termdp.envs.recommender import Recommender
 from termdp.envs.recommender_items import Items, make_items
 
 
-@struct.dataclass
+@struct.dataclass(eq=False)  # hashed by identity, so that jax.jit(cost) works
 class RecommenderFatigueCost:
     """Real-valued cost of showing an item to a user in this mood.
 
