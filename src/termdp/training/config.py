@@ -31,9 +31,9 @@ class TrainConfig:
     """
 
     preset: str = "fast"
-    num_envs: int = 128
+    num_envs: int = 64
     rollout_steps: int = 32
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     anneal: bool = True
     adam_eps: float = 1e-5
     max_grad_norm: float | None = 0.5
@@ -41,10 +41,10 @@ class TrainConfig:
     kl_coef: float = 0.2
     network: str = "grid"
     filters: int = 16
-    hidden: int = 128
+    hidden: int = 256
     lstm_size: int = 256
-    ppo: PPOConfig = dataclasses.field(default_factory=PPOConfig)
-    costs: CostConfig = dataclasses.field(default_factory=CostConfig)
+    ppo: PPOConfig = PPOConfig(num_epochs=4, num_minibatches=16, kl_target=0.05)
+    costs: CostConfig = CostConfig()
 
     @property
     def rollout_size(self) -> int:
