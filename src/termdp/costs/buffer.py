@@ -182,7 +182,10 @@ def add(
 
 
 def usable_rows(
-    starts: jax.Array, cursor: jax.Array, filled: jax.Array, max_episodes: int
+    starts: jax.Array,
+    cursor: jax.Array,
+    filled: jax.Array,
+    max_episodes: jax.Array | int,
 ) -> jax.Array:
     """How many of the newest rows hold at most `max_episodes` first steps; at least 1.
 

@@ -71,7 +71,7 @@ def brier_score(probs: jax.Array, labels: jax.Array, mask: jax.Array) -> jax.Arr
 def calibration_error(
     probs: jax.Array, labels: jax.Array, mask: jax.Array, num_bins: int = 20
 ) -> jax.Array:
-    """Expected calibration error: Σ over bins of share · |mean probability − stop rate|.
+    """Expected calibration error: Σ over bins of share · |mean P − stop rate|.
 
     Stops are rare, so bins of equal width would hold nearly everything in the first:
     the bins are even in √probability.

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.costs.stream_twin import Twin, random_stream
 
 from termdp.costs import buffer as buffers
 from termdp.costs.config import CostConfig
 from termdp.costs.network import ActionSpec
 from termdp.costs.sampling import gather, sample
 from termdp.termination import window_sums
+from unit.costs.stream_twin import Twin, random_stream
 
 ROLLOUT, ENVS, ROWS = 4, 3, 16
 MAX_WINDOW = 7
@@ -44,7 +44,7 @@ def compiled(config):
 
 
 def filled_buffer(rng, num_rollouts, end_rate, config):
-    """A buffer and its twin. The step's cost is its observation, its place its action."""
+    """A buffer and its twin; the observation is the cost, the action the place."""
     add, _ = compiled(config)
     twin = Twin()
     buffer = buffers.init(jnp.zeros(1), ACTIONS, ENVS, ROLLOUT, config)
