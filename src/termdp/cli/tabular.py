@@ -54,7 +54,7 @@ class Args:
     seed: int = 0
     """The first seed."""
 
-    bonus_scale: float = 0.01
+    bonus_scale: float = 0.02
     """Factor on the bonuses for rewards and transitions; 1 is the theory."""
 
     cost_bonus_scale: float = 1e-8
@@ -184,7 +184,10 @@ def _print_table(summary: dict[str, Any]) -> None:
     table = Table(title=title, title_justify="left")
     headings = ("agent", "regret", "slope", "last loss", "cost error", "plans")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "agent" else "right")
+        is_name = heading == "agent"
+        table.add_column(
+            heading, justify="left" if is_name else "right", no_wrap=is_name
+        )
     for name, figures in summary["agents"].items():
         table.add_row(
             name,

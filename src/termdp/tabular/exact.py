@@ -31,13 +31,20 @@ class _Moves:
     target: Array  # [E, 1 + m] the pair it leads to
 
 
-def reachable_moves(model: TerMDP, h: int, pairs: Array) -> _Moves:
-    """Every move out of `pairs` (rows: state, memory) at step h."""
+def reachable_moves(
+    model: TerMDP, h: int, pairs: Array, any_follower: bool = False
+) -> _Moves:
+    """Every move out of `pairs` (rows: state, memory) at step h.
+
+    With `any_follower` moves of probability 0 count as well: a model that was estimated
+    may not have seen them yet.
+    """
     states = pairs[:, 0].astype(np.int64)
     num_pairs, num_actions = len(pairs), model.num_actions
     followers = np.count_nonzero(model.transitions[h - 1], axis=2)
     num_cells = num_pairs * num_actions * model.num_states
-    if followers[states].sum() > MAX_MOVES or num_cells > 10 * MAX_MOVES:
+    num_moves = num_cells if any_follower else followers[states].sum()
+    if num_moves > MAX_MOVES or num_cells > 10 * MAX_MOVES:
         raise ValueError(
             f"exact planning met more than {MAX_MOVES} moves between pairs of "
             f"state and accumulated cost at step {h} of {model.horizon}; "
@@ -47,7 +54,7 @@ def reachable_moves(model: TerMDP, h: int, pairs: Array) -> _Moves:
     memory = np.repeat(pairs[:, 1:], num_actions, axis=0)
     cost = model.costs[h - 1][states].reshape(num_pairs * num_actions)
     window_cost, next_memory = model.advance(memory, cost)
-    choice, next_state = np.nonzero(probability)
+    choice, next_state = np.nonzero((probability > 0) | any_follower)
     target = np.column_stack([next_state, next_memory[choice]])
     weight = survival(window_cost, model.bias)[choice] * probability[choice, next_state]
     return _Moves(choice, weight, target)
@@ -60,6 +67,7 @@ class ExactPlan(Policy):
         model: the TerMDP.
         rewards: other rewards than the model's, of any size, `[H, S, A]`.
         cap: greatest value of each step, `[H]`.
+        any_follower: also plan for next states that the model holds impossible.
 
     Attributes:
         value: V*_1 from the initial distribution.
@@ -69,12 +77,16 @@ class ExactPlan(Policy):
     error_bound = 0.0
 
     def __init__(
-        self, model: TerMDP, rewards: Array | None = None, cap: Array | None = None
+        self,
+        model: TerMDP,
+        rewards: Array | None = None,
+        cap: Array | None = None,
+        any_follower: bool = False,
     ) -> None:
         self.model = model
         self._rewards = model.rewards if rewards is None else rewards
         self._cap = np.full(model.horizon, np.inf) if cap is None else cap
-        self._pairs, moves = _explore(model)
+        self._pairs, moves = _explore(model, any_follower)
         self._values: list[Array] = []
         self._actions: list[IntArray] = []
         following = np.zeros(0)
@@ -164,13 +176,15 @@ class ExactPlan(Policy):
         return sum(map(len, self._pairs))
 
 
-def _explore(model: TerMDP) -> tuple[list[RowIndex], list[_Moves | None]]:
+def _explore(
+    model: TerMDP, any_follower: bool
+) -> tuple[list[RowIndex], list[_Moves | None]]:
     """Reachable pairs of every step, and the moves between them."""
     starts = np.flatnonzero(model.initial)
     pairs = [RowIndex(np.column_stack([starts, model.start_memory(len(starts))]))]
     moves: list[_Moves | None] = []
     for h in range(1, model.horizon):
-        found = reachable_moves(model, h, pairs[-1].rows)
+        found = reachable_moves(model, h, pairs[-1].rows, any_follower)
         moves.append(found)
         pairs.append(RowIndex(found.target))
     moves.append(None)

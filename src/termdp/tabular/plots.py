@@ -81,11 +81,11 @@ def plot_cost_errors(model: TerMDP, runs: list[Regret]) -> Figure:
         middle, height = _medians(visits, errors)
         axes.plot(middle, height, "o-", color=COLOURS[1], ms=4, label="median")
     axes.set(
-        xscale="log",
-        yscale="log",
         xlabel="visits n of (h, s, a)",
         ylabel="error |ĉ − c|",
     )
+    if len(visits):
+        axes.set(xscale="log", yscale="log")
     axes.legend(frameon=False)
     _plain_look(axes)
     return figure

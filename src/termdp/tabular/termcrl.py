@@ -182,7 +182,8 @@ class TermCRL(Learner):
                 model.horizon,
                 model.initial,
             )
-            return ExactPlan(believed, optimism.rewards, value_caps(model.horizon))
+            caps = value_caps(model.horizon)
+            return ExactPlan(believed, optimism.rewards, caps, any_follower=True)
         pitch = self.resolution or default_resolution(self.radius, model.horizon)
         return plan_optimistically(model, optimism, costs, 0.0, float(pitch))
 
