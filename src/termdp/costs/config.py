@@ -16,6 +16,13 @@ class CostConfig:
         members: number M of independent cost networks, each with its own bias.
         learning_rate: Adam's step size (appendix D, arXiv:2205.15376).
         bias_rate_factor: how many times faster the biases learn.
+        weight_decay: share of the networks' weights (not of their offsets or biases)
+            taken away per step, relative to the learning rate: against learning by
+            heart, as stops are rare and networks large.
+        sparsity: strength of the prior that most steps are harmless, in nats per stop
+            and unit of mean absolute cost; it settles what stops alone hardly tell,
+            whether a bit more cost everywhere or a bit less bias.
+        averaging: decay of the running mean of parameters that predictions use.
         num_steps: gradient steps per iteration.
         segments_per_step: stretches of experience per member and gradient step.
         segment_length: rows of a stretch; the first window − 1 are only history.
@@ -34,6 +41,9 @@ class CostConfig:
     members: int = 3
     learning_rate: float = 1e-3
     bias_rate_factor: float = 10.0
+    weight_decay: float = 1.0
+    sparsity: float = 0.5
+    averaging: float = 0.99
     num_steps: int = 4
     segments_per_step: int = 8
     segment_length: int = 128
@@ -65,6 +75,18 @@ class CostConfig:
         for name in ("learning_rate", "bias_rate_factor"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"expected {name} above 0, got {getattr(self, name)}")
+        for name in ("weight_decay", "sparsity"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(
+                    f"expected {name} of at least 0, got {getattr(self, name)}"
+                )
+        if not 0 <= self.averaging < 1:
+            raise ValueError(
+                f"expected averaging of at least 0 and below 1, got {self.averaging}"
+            )
+        self._check_choices()
+
+    def _check_choices(self) -> None:
         if self.network not in NETWORKS:
             raise ValueError(
                 f"expected network to be one of {NETWORKS}, got {self.network!r}"

@@ -38,13 +38,16 @@ class CostState:
     """The ensemble and its optimiser; arrays only, but for `network`.
 
     Attributes:
-        params: parameters of all members.
+        params: parameters of all members, as the optimiser has them.
+        average: their running mean, which predictions use: Adam's own steps make the
+            parameters wander, more so the rarer stops are (Polyak averaging).
         optimiser: Adam's averages, same structure as `params`.
         has_bias: whether the biases were set from the first rollouts, a scalar.
         network: the architecture (static).
     """
 
     params: CostParams
+    average: CostParams
     optimiser: Any
     has_bias: jax.Array
     network: CostNetwork = struct.field(pytree_node=False)
@@ -70,6 +73,7 @@ def init(
     params = CostParams(network=weights, bias=jnp.zeros(config.members))
     return CostState(
         params=params,
+        average=params,
         optimiser=ADAM.init(params),
         has_bias=jnp.zeros((), bool),
         network=network,
@@ -99,15 +103,19 @@ def with_initial_bias(
     """Set the biases from the first rollouts; does nothing if they are set already."""
     first = initial_bias(stops, steps, config.bias_offset)
     bias = jnp.where(state.has_bias, state.params.bias, first)
+    average = jnp.where(state.has_bias, state.average.bias, first)
     return replace(
-        state, params=replace(state.params, bias=bias), has_bias=jnp.ones((), bool)
+        state,
+        params=replace(state.params, bias=bias),
+        average=replace(state.average, bias=average),
+        has_bias=jnp.ones((), bool),
     )
 
 
 def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Array:
     """Each member's costs `[M, ...]` of the same observations and actions `[...]`."""
     return jax.vmap(apply_member, in_axes=(None, 0, None, None))(
-        state.network, state.params.network, obs, actions
+        state.network, state.average.network, obs, actions
     )
 
 
@@ -121,4 +129,4 @@ def apply_member(
 
 def biases(state: CostState) -> jax.Array:
     """b_m, `[M]`, that go with `member_costs`."""
-    return state.params.bias
+    return state.average.bias

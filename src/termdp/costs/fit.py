@@ -6,18 +6,29 @@ network over a stretch gives the sums of all its windows.
 
 The sum over examples is divided by a constant, never by a trajectory's own length: that
 would count the stops of short trajectories more and bias b.
+
+Stops are rare, so three things are added to the paper's cross entropy and Adam: decay
+of weights, a prior that most steps are harmless, and predictions from a running mean of
+the parameters. What each is worth: benchmarks/cost_learning.py.
 """
 
 from dataclasses import replace
 from numbers import Integral
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
-from termdp.costs.buffer import Buffer
+from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer
 from termdp.costs.config import CostConfig
-from termdp.costs.ensemble import ADAM, CostParams, CostState, apply_member
+from termdp.costs.ensemble import (
+    ADAM,
+    CostParams,
+    CostState,
+    apply_member,
+    biases,
+)
 from termdp.costs.network import CostNetwork
 from termdp.costs.sampling import Segments, sample
 from termdp.termination import window_sums
@@ -59,30 +70,40 @@ def update(
     if isinstance(window, Integral):
         config.check_window(int(window))
     window = jnp.asarray(window, jnp.int32)
+    sparsity = config.sparsity * stop_rate(buffer)
 
     def step(state: CostState, key: jax.Array) -> tuple[CostState, CostMetrics]:
         segments = sample(key, buffer, window, config)
-        return gradient_step(state, segments, window, config)
+        return gradient_step(state, segments, window, sparsity, config)
 
     state, metrics = jax.lax.scan(step, state, jax.random.split(key, config.num_steps))
     metrics = jax.tree.map(lambda x: x.mean(), metrics)
-    return state, replace(metrics, bias=state.params.bias.mean())
+    return state, replace(metrics, bias=biases(state).mean())
+
+
+def stop_rate(buffer: Buffer) -> jax.Array:
+    """Share of stops among the labelled steps of the buffer, never quite 0 or 1."""
+    stops = (buffer.labels == STOPPED).sum()
+    steps = (buffer.labels != NO_LABEL).sum()
+    return (stops + 1.0) / (steps + 2.0)
 
 
 def gradient_step(
-    state: CostState, segments: Segments, window: jax.Array, config: CostConfig
+    state: CostState,
+    segments: Segments,
+    window: jax.Array,
+    sparsity: jax.Array,
+    config: CostConfig,
 ) -> tuple[CostState, CostMetrics]:
     """One step of Adam for all members; each member's loss is its own."""
     gradients, entropy = jax.grad(ensemble_loss, has_aux=True)(
-        state.params, state.network, segments, window
+        state.params, state.network, segments, window, sparsity
     )
     updates, optimiser = ADAM.update(gradients, state.optimiser)
-    rate = config.learning_rate
-    params = CostParams(
-        network=jax.tree.map(
-            lambda p, u: p - rate * u, state.params.network, updates.network
-        ),
-        bias=state.params.bias - rate * config.bias_rate_factor * updates.bias,
+    params = stepped(state.params, updates, config)
+    decay = jnp.minimum(config.averaging, optimiser.count / (optimiser.count + 9.0))
+    average = jax.tree.map(
+        lambda mean, p: decay * mean + (1.0 - decay) * p, state.average, params
     )
     used = jnp.maximum(segments.weights.sum(), 1.0)
     metrics = CostMetrics(
@@ -90,15 +111,40 @@ def gradient_step(
         bias=params.bias.mean(),
         stop_rate=(segments.weights * segments.labels).sum() / used,
     )
-    return replace(state, params=params, optimiser=optimiser), metrics
+    state = replace(state, params=params, average=average, optimiser=optimiser)
+    return state, metrics
+
+
+def stepped(params: CostParams, updates: CostParams, config: CostConfig) -> CostParams:
+    """Parameters after a step, with decoupled weight decay (arXiv:1711.05101)."""
+    rate = config.learning_rate
+
+    def of_network(path: tuple[Any, ...], p: jax.Array, u: jax.Array) -> jax.Array:
+        is_kernel = path[-1].key == "kernel"
+        kept = 1.0 - rate * config.weight_decay if is_kernel else 1.0
+        return kept * p - rate * u
+
+    return CostParams(
+        network=jax.tree_util.tree_map_with_path(
+            of_network, params.network, updates.network
+        ),
+        bias=params.bias - rate * config.bias_rate_factor * updates.bias,
+    )
 
 
 def ensemble_loss(
-    params: CostParams, network: CostNetwork, segments: Segments, window: jax.Array
+    params: CostParams,
+    network: CostNetwork,
+    segments: Segments,
+    window: jax.Array,
+    sparsity: jax.Array | float = 0.0,
 ) -> tuple[jax.Array, jax.Array]:
-    """Sum over members of Σ weight · cross entropy / constant; and Σ per member.
+    """Sum over members of Σ weight · cross entropy / constant, and of the prior.
 
     Members share no parameters, so the gradient of the sum is that of each.
+
+    Returns:
+        the loss, and Σ weight · cross entropy of each member, `[M]`.
     """
 
     def of_member(
@@ -106,16 +152,22 @@ def ensemble_loss(
         obs: jax.Array,
         actions: jax.Array,
         starts: jax.Array,
-    ) -> jax.Array:
+    ) -> tuple[jax.Array, jax.Array]:
         costs = apply_member(network, weights.network, obs, actions)
-        return window_sums(costs, window, starts) - weights.bias
+        return window_sums(costs, window, starts) - weights.bias, costs
 
-    logits = jax.vmap(of_member)(
+    logits, costs = jax.vmap(of_member)(
         params, segments.obs, segments.actions, segments.starts
     )
     entropy = cross_entropy(logits, segments.labels) * segments.weights
     per_member = entropy.sum(axis=(1, 2))
-    return per_member.sum() / segments.expected_steps, per_member
+    prior = sparsity * magnitude(costs).mean(axis=(1, 2)).sum()
+    return per_member.sum() / segments.expected_steps + prior, per_member
+
+
+def magnitude(costs: jax.Array) -> jax.Array:
+    """|c|, rounded off below 0.01 so that it can be differentiated."""
+    return jnp.sqrt(costs**2 + 0.01**2) - 0.01
 
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:

@@ -130,13 +130,14 @@ def quality(
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float:
     """Probability that a positive scores above a negative, ties counting half.
 
-    NumPy, for tests and reports. Without both kinds of labels it is not a number.
+    NumPy, for tests and reports. Labels may be probabilities: then the positives and
+    negatives are expected ones, and the luck of drawing them is out of the figure.
+    Without both kinds of labels it is not a number.
     """
-    scores, labels = np.ravel(scores), np.ravel(labels).astype(bool)
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]
-    positives = int(labels.sum())
-    pairs = positives * (len(labels) - positives)
-    if not pairs:
-        return float("nan")
-    return float((rank[labels].sum() - positives * (positives + 1) / 2) / pairs)
+    labels = np.ravel(labels).astype(np.float64)
+    _, group = np.unique(np.ravel(scores), return_inverse=True)
+    positives = np.bincount(group, weights=labels)
+    negatives = np.bincount(group, weights=1.0 - labels)
+    below = np.cumsum(negatives) - negatives / 2
+    pairs = positives.sum() * negatives.sum()
+    return float(positives @ below / pairs) if pairs > 0 else float("nan")
