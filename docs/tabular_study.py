@@ -1,6 +1,7 @@
 """Measurements behind docs/tabular.md: run `python docs/tabular_study.py PART …`.
 
-Parts: regret, bonuses, kappa, planner, pictures (default: all). Each prints a table in
+Parts: regret, bonuses, rate, kappa, planner, pictures (default: all). Each prints a
+    table in
 Markdown; figures go to docs/images.
 """
 
@@ -140,6 +141,37 @@ def bonuses(episodes: int = 2000, seeds: int = 40) -> None:
         )
 
 
+def rate(seeds: int = 20) -> None:
+    """How the error of a cost falls with its visits, and what the penalty does."""
+    model = tabular.random(4, 2, 4)
+    truth = tabular.absorb_bias(model).costs
+    uniform = np.full(model.shape, 0.5)
+    paper = bounds.default_ridge(4, 2, 4, model.radius)
+    print(f"\nrandom(4, 2, 4), uniform policy, seeds 0–{seeds - 1}; the paper's λ = ")
+    print(f"{paper:.1f}; root mean square error over visited costs\n")
+    heading("episodes", "λ of the paper", "λ = 0.01", "95% intervals cover (λ = 0.01)")
+    errors: dict[float, list[float]] = {paper: [], 0.01: []}
+    counts = (300, 1000, 3000, 10_000, 30_000, 100_000)
+    for episodes in counts:
+        cells: list[str] = []
+        inside: list[float] = []
+        for ridge in errors:
+            squares = []
+            for seed in range(seeds):
+                seen = tabular.simulate(model, uniform, episodes, seed)
+                fit = tabular.fit_costs(seen, 4, 2, 4, ridge=ridge)
+                known = fit.visits >= 20
+                gap = np.abs(fit.costs - truth)[known]
+                squares.append(float(np.mean(gap**2)))
+                if ridge == 0.01:
+                    inside.extend(gap <= 1.96 * fit.standard_errors[known])
+            errors[ridge].append(float(np.sqrt(np.mean(squares))))
+            cells.append(f"{errors[ridge][-1]:.3f}")
+        row(f"{episodes:,}", *cells, f"{np.mean(inside):.1%}")
+    slopes = [np.polyfit(np.log(counts), np.log(e), 1)[0] for e in errors.values()]
+    row("slope", *(f"{slope:.2f}" for slope in slopes), "")
+
+
 def model_worst(model: tabular.TerMDP) -> float:
     """Loss per episode of the uniformly random policy."""
     uniform = np.full(model.shape, 1 / model.num_actions)
@@ -216,6 +248,7 @@ def pictures() -> None:
 PARTS = {
     "regret": regret,
     "bonuses": bonuses,
+    "rate": rate,
     "kappa": kappa,
     "planner": planner,
     "pictures": pictures,

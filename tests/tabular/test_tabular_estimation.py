@@ -310,9 +310,9 @@ def test_a_million_steps_take_seconds():
     model = tabular.random(10, 3, 10, bias=5.0)
     seen = simulate(model, np.full((10, 10, 3), 1 / 3), 190_000, 0)
     assert np.minimum(seen.lengths, 9).sum() > 1_000_000
-    begin = time.perf_counter()
+    begin = time.process_time()
     fit = fit_costs(seen, 10, 3, 10, ridge=0.1)
-    assert time.perf_counter() - begin < 40
+    assert time.process_time() - begin < 40
     known = fit.visits > 1000
     error = np.abs(fit.costs - absorb_bias(model).costs)[known]
     assert error.mean() < 0.15

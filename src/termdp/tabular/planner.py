@@ -31,7 +31,7 @@ def plan(
         >>> model = tabular.paper_example()
         >>> best = tabular.plan(model)
         >>> best.act(1, 0), round(best.value, 4)
-        (1, 1.2339)
+        (1, 0.875)
     """
     if resolution is not None and epsilon is not None:
         raise ValueError("expected a resolution or an epsilon, got both")

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from termdp.tabular.learner import Regret
 from termdp.tabular.model import Array, TerMDP
@@ -39,6 +40,7 @@ def plot_regret(runs: dict[str, list[Regret]]) -> Figure:
     logarithmic.set(xlabel="episodes", xscale="log", yscale="log")
     smallest = min(np.mean([r.cumulative[0] for r in rs]) for rs in runs.values())
     logarithmic.set_ylim(bottom=max(smallest / 2, 1e-2))
+    plain.xaxis.set_major_locator(MaxNLocator(5))
     plain.legend(frameon=False)
     _plain_look(plain, logarithmic)
     return figure

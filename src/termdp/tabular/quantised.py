@@ -88,7 +88,7 @@ def make_lattice(costs: Array, resolution: float, clip: float = np.inf) -> Latti
     highest = np.cumsum(before_last.max(axis=1)) if len(before_last) else np.zeros(1)
     low, high = min(0, int(lowest.min())), max(0, int(highest.max()))
     if np.isfinite(clip):
-        high = min(high, max(0, int(np.ceil(clip / resolution))))
+        high = min(high, max(0, int(np.ceil(clip / resolution - _FLOOR_SLACK))))
     return Lattice(resolution, shift, low, high - low + 1, clip)
 
 
