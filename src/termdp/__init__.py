@@ -1,20 +1,64 @@
 """Reinforcement learning when somebody outside can end the episode.
 
 An observer watches an agent, accumulates costs that nobody wrote down, and may stop it
-at any step. This package has the model and its environments; see README.md.
+at any step. This package has the model, its environments, the agents that learn the
+costs from the stops alone, and the theory; see README.md.
+
+Names are loaded when first used, so `import termdp` is cheap; it also registers the
+Gymnasium ids `termdp/…-v0`.
 """
 
-from termdp import gym
-from termdp.observer import Observer
-from termdp.registry import make
-from termdp.termination import stop_probability, window_sums
-from termdp.wrappers.observe import observe
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from termdp.gym_ids import register_environments
+
+if TYPE_CHECKING:
+    from termdp import gym, tabular
+    from termdp.advantages import gae
+    from termdp.observer import Observer
+    from termdp.registry import make
+    from termdp.termination import stop_probability, window_sums
+    from termdp.training.train import train
+    from termdp.wrappers.observe import observe
 
 __all__ = [
     "Observer",
+    "gae",
     "gym",
     "make",
     "observe",
     "stop_probability",
+    "tabular",
+    "train",
     "window_sums",
 ]
+
+_HOME = {
+    "Observer": "termdp.observer",
+    "gae": "termdp.advantages",
+    "make": "termdp.registry",
+    "observe": "termdp.wrappers.observe",
+    "stop_probability": "termdp.termination",
+    "train": "termdp.training.train",
+    "window_sums": "termdp.termination",
+}
+
+
+register_environments()
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or a subpackage, on first use."""
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in __all__:
+        value = importlib.import_module(f"termdp.{name}")
+    else:
+        raise AttributeError(f"module 'termdp' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,6 +9,8 @@ from gymnasium import spaces
 from gymnax.environments import spaces as jax_spaces
 
 from termdp.registry import make
+from termdp.render.games import Draw, drawer, picture
+from termdp.wrappers.observe import ObservedState
 
 
 class JaxEnv(gymnasium.Env):
@@ -21,18 +23,25 @@ class JaxEnv(gymnasium.Env):
         env: an environment with gymnax's API, observed or not.
         params: its parameters.
         render_mode: "rgb_array" for pictures, None for none.
+        draw: a function from the game's state and observation to a drawing.
     """
 
-    def __init__(self, env: Any, params: Any, render_mode: str | None = None):
+    def __init__(
+        self,
+        env: Any,
+        params: Any,
+        render_mode: str | None = None,
+        draw: Draw | None = None,
+    ):
         self.jax_env = env
         self.params = params
         self.observation_space = to_gymnasium(env.observation_space(params))
         self.action_space = to_gymnasium(env.action_space(params))
-        drawable = hasattr(getattr(env, "game_env", env), "draw")
         self.metadata = {
-            "render_modes": ["rgb_array"] if drawable else [],
+            "render_modes": ["rgb_array"] if draw else [],
             "render_fps": 10,
         }
+        self._draw = draw
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(
                 f"expected render_mode to be one of {self.metadata['render_modes']} or "
@@ -81,13 +90,11 @@ class JaxEnv(gymnasium.Env):
 
     def render(self) -> np.ndarray | None:
         """The present state as pixels, if asked for by `render_mode`."""
-        if self.render_mode is None:
+        if self.render_mode is None or self._draw is None or self._state is None:
             return None
-        game = getattr(self.jax_env, "game_env", self.jax_env)
-        observed = hasattr(self._state, "memory")
-        state = self._state.game if observed else self._state
-        params = getattr(self.params, "game", self.params)
-        return game.render(state, params)
+        state = self._state
+        game_state = state.game if isinstance(state, ObservedState) else state
+        return picture(self._draw(game_state, self._observation))
 
     def _next_key(self) -> jax.Array:
         self._key, key = jax.random.split(self._key)
@@ -102,7 +109,7 @@ def make_env(
 ) -> gymnasium.Env:
     """What `gymnasium.make("termdp/…")` calls; arguments as for `termdp.make`."""
     env, params = make(env_id, **arguments)
-    return JaxEnv(env, params, render_mode)
+    return JaxEnv(env, params, render_mode, drawer(env_id, getattr(env, "game_env", env)))
 
 
 def check_action(action: Any, space: spaces.Space) -> None:
