@@ -19,6 +19,8 @@ COMMANDS = {
     "envs": "list the environments",
     "methods": "list the methods",
     "train": "train a method on an environment",
+    "eval": "play fresh episodes with a trained policy",
+    "video": "film one episode of a trained policy",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
 }

@@ -142,10 +142,19 @@ def train(
 def resume(path: str | Path, **controls: Any) -> Result:
     """Go on with a run from its last checkpoint, to the same end bit for bit (CPU)."""
     folder, settings = RunFolder.open(Path(path))
+    return Session(load_trainer(settings), settings, folder, **controls).run()
+
+
+def load_trainer(settings: RunSettings) -> Trainer:
+    """The program of a run that was begun by id and name."""
+    if settings.method == "custom":
+        raise ValueError(
+            "expected a run of a named method, but this one was begun from Python with "
+            "a Method of its own"
+        )
     env, params = make(settings.env, **settings.env_overrides)
     method = _choose_method(settings.method, settings.env, settings.method_changes)
-    trainer = Trainer(make_job(env, params, method, settings))
-    return Session(trainer, settings, folder, **controls).run()
+    return Trainer(make_job(env, params, method, settings))
 
 
 CONTROLS = (

@@ -1,0 +1,80 @@
+"""Moving pictures of an episode: the game, and under it what the observer felt."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from termdp.render.games import drawer, picture
+from termdp.render.strip import Curve, Panel, film, save_gif
+from termdp.training.evaluate import Watched
+
+COST, TRUE, LEARNED = "#f6c453", "#ff6b6b", "#5ab0ff"
+SUFFIXES = (".gif", ".mp4")
+
+
+def check_suffix(path: Path) -> None:
+    """Only what can be written."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(
+            f"expected a file name ending in .gif or .mp4, got {path.name!r}"
+        )
+
+
+def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]:
+    """One picture per decision, with the curves so far under it."""
+    draw = drawer(env_id, game)
+    frames = [
+        picture(draw(state, observation))
+        for state, observation in zip(watched.states, watched.observations, strict=True)
+    ]
+    return film(frames, panels(watched))
+
+
+def panels(watched: Watched) -> list[Panel]:
+    """Cost, accumulated cost (with b) and stop probability; learned ones beside."""
+    learned = watched.learned_window_costs
+    accumulated = [Curve(watched.window_costs, TRUE, "true")]
+    chance = [Curve(watched.stop_probabilities, TRUE, "true")]
+    if learned is not None and watched.learned_stop_probabilities is not None:
+        accumulated.insert(0, Curve(learned, LEARNED, "learned"))
+        chance.insert(0, Curve(watched.learned_stop_probabilities, LEARNED, "learned"))
+    return [
+        Panel("cost", [Curve(watched.costs, COST, bars=True)], height=34),
+        Panel("accumulated cost (dashed: b)", accumulated, level=watched.bias),
+        Panel("stop probability", chance, top=1.0),
+    ]
+
+
+def save_video(path: Path, frames: list[np.ndarray], fps: float) -> None:
+    """Write a GIF, or an MP4 where ffmpeg is installed."""
+    check_suffix(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gif":
+        save_gif(str(path), frames, fps)
+        return
+    from matplotlib import animation
+
+    if not animation.writers.is_available("ffmpeg"):
+        raise ValueError(
+            "expected ffmpeg on this machine for an .mp4, but it is not installed: "
+            "install it, or ask for a .gif"
+        )
+    _save_mp4(path, frames, fps)
+
+
+def _save_mp4(path: Path, frames: list[np.ndarray], fps: float) -> None:
+    import matplotlib.pyplot as plt
+    from matplotlib import animation
+
+    height, width = frames[0].shape[:2]
+    figure = plt.figure(figsize=(width / 100, height / 100), dpi=100)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    image = axes.imshow(frames[0], interpolation="nearest")
+    writer = animation.FFMpegWriter(fps=fps, extra_args=["-pix_fmt", "yuv420p"])
+    with writer.saving(figure, str(path), dpi=100):
+        for frame in frames:
+            image.set_data(frame)
+            writer.grab_frame()
+    plt.close(figure)
