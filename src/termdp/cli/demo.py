@@ -1,0 +1,53 @@
+"""`termdp demo`: a real comparison in a few minutes, and a page about it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+@dataclass(frozen=True)
+class Args:
+    """Compare PPO, TermPG and the oracle, and write a page to look at.
+
+    Example: termdp demo --out demo
+    """
+
+    out: Path = Path("demo")
+    """Folder for the page and its films."""
+    steps: int | None = None
+    """Decisions per method and seed."""
+    seeds: int = 3
+    """Number of seeds."""
+
+
+def run(args: Args) -> None:
+    """Train, play, write."""
+    from termdp.report.demo import DemoSettings, run_demo, verdict, write_page
+
+    if args.seeds < 2:
+        raise ValueError(f"expected at least 2 seeds for an interval, got {args.seeds}")
+    defaults = DemoSettings()
+    settings = DemoSettings(seeds=args.seeds, steps=args.steps or defaults.steps)
+    console = Console()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+        console=console,
+    ) as bar:
+        task = bar.add_task("demo", total=None, what="")
+
+        def tell(done: int, total: int, what: str) -> None:
+            if done >= 0:
+                bar.update(task, completed=done, total=total, what=what)
+            else:
+                bar.update(task, what=what)
+
+        results = run_demo(settings, tell)
+        bar.update(task, what="drawing the page")
+        page = write_page(results, settings, args.out)
+    print(verdict(results))
+    print(f"look at {page.resolve()}")
