@@ -95,14 +95,15 @@ def drive(env, params, driver, num_cars, num_decisions, seed=0):
 
 def summarise(rewards, crashes, costs):
     """Means over all decisions; windows that cross a crash are counted too."""
-    decisions = rewards.size
+    crash_count = int(crashes.sum())
+    per_crash = f"{rewards.size / crash_count:.1f}" if crash_count else "no crash"
     sums = np.cumsum(np.pad(costs, ((1, 0), (0, 0))), axis=0)
     windows = sums[WINDOW:] - sums[:-WINDOW]
     return {
-        "decisions per crash": decisions / max(1, crashes.sum()),
-        "reward per decision": rewards.mean(),
-        "coins per 30 decisions": WINDOW * costs.mean(),
-        "share of windows with 6 coins or more": (windows >= 6).mean(),
+        "decisions per crash": per_crash,
+        "reward per decision": f"{rewards.mean():.3f}",
+        "coins per 30 decisions": f"{WINDOW * costs.mean():.2f}",
+        "windows with 6 coins or more": f"{(windows >= 6).mean():.1%}",
     }
 
 
@@ -113,14 +114,12 @@ def main():
     arguments = parser.parse_args()
     env = BackseatDriver()
     run = partial(drive, env, env.default_params)
-    names = None
-    for name, driver in DRIVERS.items():
+    for number, (name, driver) in enumerate(DRIVERS.items()):
         figures = summarise(*run(driver, arguments.cars, arguments.decisions))
-        if names is None:
-            names = list(figures)
-            print("| driver |", " | ".join(names), "|")
-            print("|---" * (len(names) + 1) + "|")
-        print(f"| {name} |", " | ".join(f"{x:.3g}" for x in figures.values()), "|")
+        if number == 0:
+            print("| driver |", " | ".join(figures), "|")
+            print("|---" * (len(figures) + 1) + "|")
+        print(f"| {name} |", " | ".join(figures.values()), "|")
 
 
 if __name__ == "__main__":

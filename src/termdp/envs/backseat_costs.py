@@ -9,7 +9,7 @@ from flax import struct
 
 from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
-from termdp.envs.backseat_view import cells
+from termdp.envs.backseat_view import NUM_MAPS, cells
 
 
 @struct.dataclass
@@ -35,21 +35,40 @@ class BackseatCoinCost:
         """The cost of one unbatched pair, a float32 scalar."""
         xp: Any = jnp if isinstance(observation, jax.Array) else np
         road = self.road
-        maps = cells(road, observation)
-        old = maps[road.agent_row, :, 0]
+        words = self._words(xp, cells(road, observation))
+        old = words[:, 0] != 0
         new = _moved(xp, old, action)
+        car_old, coin_old = _pick(xp, words, old)
+        car_new, coin_new = _pick(xp, words, new)
         is_crash = is_coin = xp.zeros((), bool)
         for frame in range(1, FRAMES + 1):
-            held = xp.zeros((), bool)
+            cars = coins = xp.zeros((), np.int32)
             if frame in OLD_LANE_FRAMES:
-                held = held | old
+                cars, coins = cars | car_old, coins | coin_old
             if frame in NEW_LANE_FRAMES:
-                held = held | new
-            coins = _any_row(maps[:, :, 2], road.reach(frame, road.coin_speed))
-            is_coin = is_coin | (xp.any(held & coins) & ~is_crash)
-            cars = _any_row(maps[:, :, 1], road.reach(frame, road.car_speed))
-            is_crash = is_crash | xp.any(held & cars)
+                cars, coins = cars | car_new, coins | coin_new
+            coin_rows = self._mask(road.reach(frame, road.coin_speed))
+            is_coin = is_coin | ((coins & coin_rows) != 0) & ~is_crash
+            car_rows = self._mask(road.reach(frame, road.car_speed))
+            is_crash = is_crash | ((cars & car_rows) != 0)
         return is_coin.astype(np.float32)
+
+    def _words(self, xp: Any, maps: Any) -> Any:
+        """The rows near the agent as bits, newest maps only: `[lanes, 3] int32`."""
+        near = self.road.near_rows
+        bits = np.left_shift(1, np.arange(len(near)), dtype=np.int32)
+        block = maps[near.start : near.stop, :, :NUM_MAPS]
+        return xp.sum(block * bits[:, None, None], axis=0, dtype=np.int32)
+
+    def _mask(self, rows: tuple[int, ...]) -> int:
+        """These rows as bits."""
+        return sum(1 << (row - self.road.near_rows.start) for row in rows)
+
+
+def _pick(xp: Any, words: Any, lane: Any) -> tuple[Any, Any]:
+    """Cars and coins (words) of the one lane that is set in the mask `lane`."""
+    picked = xp.sum(xp.where(lane[:, None], words, 0), axis=0, dtype=np.int32)
+    return picked[1], picked[2]
 
 
 def _moved(xp: Any, lane: Any, action: Any) -> Any:
@@ -60,11 +79,3 @@ def _moved(xp: Any, lane: Any, action: Any) -> Any:
     right = xp.concatenate([none, lane[:-1]])
     right = right | (lane & ~xp.any(right))
     return xp.where(action == LEFT, left, xp.where(action == RIGHT, right, lane))
-
-
-def _any_row(cells_of_kind: Any, rows: tuple[int, ...]) -> Any:
-    """Per lane, whether any of these neighbouring rows is set."""
-    found = cells_of_kind[rows[0]]
-    for row in rows[1:]:
-        found = found | cells_of_kind[row]
-    return found

@@ -118,6 +118,12 @@ class Road:
             if first < FRAMES * row + frame * speed < last
         )
 
+    @property
+    def near_rows(self) -> range:
+        """All rows that a decision can reach; the agent's own are among them."""
+        first = self.agent_row - max(self.coin_speed, self.car_speed)
+        return range(max(first, 0), self.behind_row)
+
     def bits(self, rows: tuple[int, ...] | range) -> int:
         """The word in which exactly these rows are set."""
         return sum(1 << (row + self.margin) for row in rows)
