@@ -17,10 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
 
-from termdp.termination import stop_probability
+from termdp.termination import Number, stop_probability
 
 Cost = Callable[[Any, Any], Any]
-Number = float | int | jax.Array | np.ndarray
 
 _NOBODY_WAITING = -1
 
@@ -191,7 +190,7 @@ def _accumulate(
 
 
 def _check(name: str, value: Any, expected: str, holds: Callable[[Any], Any]) -> None:
-    if value is None and "None" in expected or isinstance(value, jax.core.Tracer):
+    if (value is None and "None" in expected) or isinstance(value, jax.core.Tracer):
         return
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "iuf" or not np.all(holds(numbers)):

@@ -13,6 +13,9 @@ from numbers import Integral
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+Number = float | int | jax.Array | np.ndarray
 
 
 def window_sums(
@@ -68,7 +71,7 @@ def window_sums(
     return from_block_start + jnp.where(reaches_back, earlier, 0)
 
 
-def stop_probability(window_cost: jax.Array, bias: float | jax.Array) -> jax.Array:
+def stop_probability(window_cost: Number, bias: Number) -> jax.Array:
     """Probability ρ(C − b) that the observer stops now.
 
     Section 2, arXiv:2205.15376, with ρ(x) = 1 / (1 + exp(−x)).

@@ -46,7 +46,7 @@ def rollout(env, params, key):
 
 
 def test_rollouts_keep_the_contract(made, key):
-    env_id, env, params = made
+    _, env, params = made
     seen = jax.tree.map(np.asarray, jax.jit(lambda k: rollout(env, params, k))(key))
     ends = seen["game_over"].astype(int) + seen["stopped"] + seen["truncated"]
     assert ends.max() == 1, "some episode ends, and never in two ways"

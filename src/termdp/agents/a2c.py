@@ -39,9 +39,7 @@ def loss(
     policy_loss = -jnp.mean(log_prob * batch.advantages)
     value_loss = jnp.mean((values - batch.targets) ** 2)
     entropy = jnp.mean(learner.distribution.entropy(policy))
-    total = (
-        policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
-    )
+    total = policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
     parts = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
     return total, parts
 
@@ -54,7 +52,9 @@ def update(
     config: A2CConfig,
 ) -> tuple[PolicyState, Metrics]:
     """One gradient step on the rollout as it is."""
-    examples = examples.replace(advantages=standardise(examples.advantages))
+    examples = dataclasses.replace(
+        examples, advantages=standardise(examples.advantages)
+    )
     batch = jax.tree.map(lambda x: x[0], split(learner, examples, key, 1))
     grads, parts = jax.grad(loss, has_aux=True)(state.params, learner, batch, config)
     changes, moments = learner.optimiser.update(grads, state.optimiser, state.params)

@@ -26,12 +26,16 @@ class Discrete:
         """One action per row."""
         return jax.random.categorical(key, logits)
 
+    def executed(self, actions: jax.Array) -> jax.Array:
+        """What the environment gets."""
+        return actions
+
     def mode(self, logits: jax.Array) -> jax.Array:
         """The most probable action."""
         return jnp.argmax(logits, axis=-1)
 
     def log_prob(self, logits: jax.Array, actions: jax.Array) -> jax.Array:
-        """log π(a)."""
+        """Log π(a)."""
         chosen = jax.nn.one_hot(actions, self.num_actions)
         return jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=-1)
 
@@ -50,7 +54,7 @@ class Discrete:
 class Continuous:
     """Independent normal actions; parameters are means and log standard deviations.
 
-    Actions are sampled unbounded and clipped to [low, high] by the environment's side.
+    Actions are sampled unbounded; what is executed is clipped to [low, high].
     """
 
     size: int
@@ -71,12 +75,16 @@ class Continuous:
         mean, log_std = self._split(parameters)
         return mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
 
+    def executed(self, actions: jax.Array) -> jax.Array:
+        """What the environment gets: actions within its bounds."""
+        return jnp.clip(actions, self.low, self.high)
+
     def mode(self, parameters: jax.Array) -> jax.Array:
         """The mean."""
         return self._split(parameters)[0]
 
     def log_prob(self, parameters: jax.Array, actions: jax.Array) -> jax.Array:
-        """log density of the unclipped action."""
+        """Log density of the unclipped action."""
         mean, log_std = self._split(parameters)
         scaled = (actions - mean) * jnp.exp(-log_std)
         density = -0.5 * scaled**2 - log_std - 0.5 * jnp.log(2 * jnp.pi)

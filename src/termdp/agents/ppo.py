@@ -82,9 +82,7 @@ def loss(
         clipped_value_loss(values, batch.values, batch.targets, config.value_clip)
     )
     policy_loss = -jnp.mean(surrogate) + kl_coef * kl
-    total = (
-        policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
-    )
+    total = policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
     parts = {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
@@ -102,7 +100,9 @@ def update(
     config: PPOConfig,
 ) -> tuple[PolicyState, Metrics]:
     """Several passes over a rollout in shuffled minibatches, then adapt the penalty."""
-    examples = examples.replace(advantages=standardise(examples.advantages))
+    examples = dataclasses.replace(
+        examples, advantages=standardise(examples.advantages)
+    )
     gradient = jax.value_and_grad(loss, has_aux=True)
 
     def on_minibatch(carry: Any, batch: Examples) -> tuple[Any, Metrics]:

@@ -6,6 +6,7 @@ returns the improved state and what there is to say about it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -94,12 +95,12 @@ def split(
     The units are single steps, or whole sequences where the policy has a memory.
     """
     if learner.is_recurrent:
-        over_time = examples.replace(carry=())
+        over_time = replace(examples, carry=())
         sequences = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), over_time)
-        units = sequences.replace(carry=examples.carry)
+        units = replace(sequences, carry=examples.carry)
     else:
         units = jax.tree.map(
-            lambda x: x.reshape(-1, *x.shape[2:]), examples.replace(carry=())
+            lambda x: x.reshape(-1, *x.shape[2:]), replace(examples, carry=())
         )
     count = units.starts.shape[0]
     order = jax.random.permutation(key, count)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 from rich.console import Console
@@ -41,6 +41,8 @@ class Args:
     """Folder of the run; runs/ENV-METHOD unless given."""
     resume: Path | None = None
     """Go on with the run in this folder; nothing else is needed."""
+    observer: bool = True
+    """Whether the benchmark's observer watches; --no-observer for the bare game."""
     stop_handling: str | None = None
     """What a stop is for the values: expected, cut or ignored."""
     optimism: str | None = None
@@ -88,8 +90,8 @@ def run(args: Args) -> None:
     from termdp.training import loggers
     from termdp.training.train import resume, train
 
-    given = {name: getattr(args, name) for name in (*_RUN, *_METHOD)}
-    given = {name: value for name, value in given.items() if value is not None}
+    every = {name: getattr(args, name) for name in (*_RUN, *_METHOD)}
+    given: dict[str, Any] = {k: v for k, v in every.items() if v is not None}
     stop = _stop_on_interrupt()
     console = Console(stderr=True)
     if args.resume is not None:
@@ -109,7 +111,7 @@ def run(args: Args) -> None:
             bar.update(task, **_shown(progress))
             log(progress)
 
-        controls = {
+        controls: dict[str, Any] = {
             "listen": listen,
             "should_stop": stop,
             "checkpoint_seconds": 60.0 * args.checkpoint_minutes,
@@ -117,8 +119,11 @@ def run(args: Args) -> None:
         if args.resume is not None:
             result = resume(out, **controls)
         else:
-            options = {k: v for k, v in given.items() if k not in ("env", "method")}
-            result = train(args.env, args.method, out=out, **options, **controls)
+            options: dict[str, Any] = dict(given)
+            env, method = options.pop("env"), options.pop("method")
+            if not args.observer:
+                options["observer"] = False
+            result = train(env, method, out=out, **options, **controls)
     if result.summary is None:
         print(
             f"interrupted; saved. Go on with: termdp train --resume {out}",
@@ -147,7 +152,7 @@ def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
 
 def _stop_on_interrupt() -> Callable[[], bool]:
     """First Ctrl-C: finish the chunk, save, stop. Second: stop at once."""
-    asked = []
+    asked: list[int] = []
 
     def on_signal(signum: int, frame: Any) -> None:
         if asked:
@@ -201,7 +206,7 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         f"{summary['steps_per_s']:,.0f}/s; last tenth of training"
     )
     table = Table(title=title, title_justify="left")
-    names = [name for name in summary["seeds"][0]]
+    names = list(summary["seeds"][0])
     for name in names:
         table.add_column(name.replace("_", " "), justify="right")
     for row in summary["seeds"]:

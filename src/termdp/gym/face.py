@@ -48,7 +48,7 @@ class JaxEnv(gymnasium.Env):
                 f"None, got {render_mode!r}"
             )
         self.render_mode = render_mode
-        self._key: jax.Array | None = None
+        self._key: Any = None
         self._state: Any = None
         self._observation: Any = None
         self._has_ended = True
@@ -109,7 +109,9 @@ def make_env(
 ) -> gymnasium.Env:
     """What `gymnasium.make("termdp/…")` calls; arguments as for `termdp.make`."""
     env, params = make(env_id, **arguments)
-    return JaxEnv(env, params, render_mode, drawer(env_id, getattr(env, "game_env", env)))
+    return JaxEnv(
+        env, params, render_mode, drawer(env_id, getattr(env, "game_env", env))
+    )
 
 
 def check_action(action: Any, space: spaces.Space) -> None:

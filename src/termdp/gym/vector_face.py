@@ -42,7 +42,7 @@ class JaxVectorEnv(VectorEnv):
         self.single_action_space = to_gymnasium(env.action_space(params))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._key: jax.Array | None = None
+        self._key: Any = None
         # After a step each copy's state already begins its next episode, if it ended:
         # the modes differ only in when that episode's first observation is shown.
         self._states: Any = None
@@ -87,7 +87,9 @@ class JaxVectorEnv(VectorEnv):
         if self._states is None:
             raise ValueError("expected reset() before the first step()")
         if not self.action_space.contains(np.asarray(actions)):
-            raise ValueError(f"expected actions in {self.action_space}, got {actions!r}")
+            raise ValueError(
+                f"expected actions in {self.action_space}, got {actions!r}"
+            )
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             raise ValueError(
                 "expected reset(options={'reset_mask': …}) before step(): the episodes "

@@ -47,7 +47,7 @@ class ObserverVectorWrapper(VectorWrapper):
     def reset(
         self,
         *,
-        seed: int | list[int | None] | None = None,
+        seed: Any = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Reset all copies, or those of `options["reset_mask"]`."""
@@ -64,9 +64,7 @@ class ObserverVectorWrapper(VectorWrapper):
         self._stopped = self._stopped & ~mask
         return self._observations, infos
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step of all copies under the observer's eyes."""
         self._check(actions)
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
@@ -108,7 +106,9 @@ class ObserverVectorWrapper(VectorWrapper):
         if self._memory is None:
             raise ValueError("expected reset() before the first step()")
         if not self.action_space.contains(np.asarray(actions)):
-            raise ValueError(f"expected actions in {self.action_space}, got {actions!r}")
+            raise ValueError(
+                f"expected actions in {self.action_space}, got {actions!r}"
+            )
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             raise ValueError(
                 "expected reset(options={'reset_mask': …}) before step(): the episodes "

@@ -5,6 +5,7 @@ depends on the numbers: no difference is claimed unless its interval excludes ze
 """
 
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from termdp.training.evaluate import Watched, evaluate, watch_episode
 from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
 from termdp.training.presets import make_config
-from termdp.training.train import chunk_length
+from termdp.training.session import chunk_length
 from termdp.training.types import TrainState
 from termdp.training.video import episode_frames, save_video
 
@@ -79,7 +80,9 @@ def run_demo(
         tell: hears (iterations done, iterations in all, a few words).
     """
     env, params = make(settings.env, **settings.overrides)
-    methods = tuple(find_method(name) for name in METHODS for _ in range(settings.seeds))
+    methods = tuple(
+        find_method(name) for name in METHODS for _ in range(settings.seeds)
+    )
     seeds = tuple(range(settings.seeds)) * len(METHODS)
     draft = Job(env, params, methods, seeds, TrainConfig(), 1)
     config = make_config("fast", env, params, draft.max_window)
@@ -268,7 +271,7 @@ def _films(
 def _windows(total: int) -> list[tuple[int, int]]:
     """Up to 40 stretches of iterations, one per point of a curve."""
     edges = np.unique(np.linspace(0, total, min(40, total) + 1).astype(int))
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 def _curve(
@@ -290,7 +293,5 @@ def _words(report: dict[str, np.ndarray], seeds: int) -> str:
         mine = slice(index * seeds, (index + 1) * seeds)
         episodes = report["episodes"][mine].sum()
         if episodes:
-            parts.append(
-                f"{method} {report['return_sum'][mine].sum() / episodes:.2f}"
-            )
+            parts.append(f"{method} {report['return_sum'][mine].sum() / episodes:.2f}")
     return "return: " + ", ".join(parts)

@@ -43,7 +43,9 @@ def save(
         shutil.rmtree(draft)
     draft.mkdir()
     save_file(named_arrays(state), draft / STATE_FILE)
-    save_file({k: np.ascontiguousarray(v) for k, v in reports.items()}, draft / REPORTS_FILE)
+    save_file(
+        {k: np.ascontiguousarray(v) for k, v in reports.items()}, draft / REPORTS_FILE
+    )
     manifest = {
         "iteration": iteration,
         "files": {name: _digest(draft / name) for name in (STATE_FILE, REPORTS_FILE)},
@@ -97,7 +99,13 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
                     f"{advice}"
                 )
         return load_file(path / STATE_FILE), load_file(path / REPORTS_FILE), manifest
-    except (OSError, json.JSONDecodeError, KeyError, TypeError, SafetensorError) as error:
+    except (
+        OSError,
+        json.JSONDecodeError,
+        KeyError,
+        TypeError,
+        SafetensorError,
+    ) as error:
         raise ValueError(
             f"expected a complete checkpoint, but {path} is damaged "
             f"({type(error).__name__}): {advice}"

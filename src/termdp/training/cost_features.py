@@ -125,7 +125,9 @@ def memory_after(
 ) -> jax.Array:
     """The memory `[W, K, B]` after a rollout: the present episode's costs only."""
     stream = jnp.concatenate([recent, newest], axis=0)
-    first = jnp.concatenate([jnp.zeros((recent.shape[0], starts.shape[1]), bool), starts])
+    first = jnp.concatenate(
+        [jnp.zeros((recent.shape[0], starts.shape[1]), bool), starts]
+    )
     rows = jnp.arange(stream.shape[0])[:, None]
     last_start = jnp.max(jnp.where(first, rows, 0), axis=0)
     mine = (rows >= last_start) & ~ended_last

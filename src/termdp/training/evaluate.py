@@ -1,6 +1,7 @@
 """A trained policy at work: fresh episodes counted, or one watched closely."""
 
 import dataclasses
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from termdp.training import checkpoint, cost_features, rollout
 from termdp.training.loop import Trainer
 from termdp.training.run_folder import RunFolder, RunSettings
-from termdp.training.train import confidence_interval, load_trainer
+from termdp.training.train import load_trainer
 from termdp.training.types import Scene, TrainState
 
 CHUNK = 64
@@ -71,8 +72,9 @@ def evaluate(
 
     Every environment plays exactly one episode, so that long ones are not missed.
     """
-    program, (scene, agent, switches) = trainer.program, _begin(
-        trainer, state, run, episodes, key
+    program, (scene, agent, switches) = (
+        trainer.program,
+        _begin(trainer, state, run, episodes, key),
     )
     play = jax.jit(
         lambda scene, key: rollout.collect(
@@ -132,6 +134,14 @@ def _describe(played: Episodes) -> dict[str, Any]:
     }
 
 
+def confidence_interval(values: list[float]) -> tuple[float, float]:
+    """Mean and half-width of its 95% interval (normal approximation)."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return mean, math.nan
+    return mean, float(1.96 * np.std(values, ddof=1) / math.sqrt(len(values)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Watched:
     """One episode, step by step.
@@ -165,8 +175,9 @@ def watch_episode(
     trainer: Trainer, state: TrainState, run: int, key: jax.Array, limit: int
 ) -> Watched:
     """Play one episode of at most `limit` steps and keep everything."""
-    program, (scene, agent, switches) = trainer.program, _begin(
-        trainer, state, run, 1, key
+    program, (scene, agent, switches) = (
+        trainer.program,
+        _begin(trainer, state, run, 1, key),
     )
     play = jax.jit(
         lambda scene, key: rollout.collect(
@@ -211,14 +222,13 @@ def _begin(
         shape = (*state.scene.recent_costs.shape[1:3], num_envs)
         memory = jnp.zeros(shape)
     program = trainer.program
-    scene = rollout.initial_scene(
-        program.world, program.learner, key, num_envs, memory
-    )
+    scene = rollout.initial_scene(program.world, program.learner, key, num_envs, memory)
     return scene, mine, switches
 
 
 def _learned(switches: Any, costs: Any, before: Scene, played: Any) -> Any:
     """Accumulated cost and stop probability after one step, by the ensemble's mean."""
+    assert before.recent_costs is not None
     newest = cost_features.channel_costs(
         switches, costs, before.observations, played.actions[0]
     )

@@ -3,6 +3,7 @@
 Every other method is this one with other switches: see `termdp.agents.methods`.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -49,10 +50,12 @@ def train_iteration(
         program.config.rollout_steps,
     )
     # Lines 5–9: label the steps, train the bootstrap ensemble.
-    costs, buffer, cost_report = learn_costs(program, switches, state, played, key_costs)
+    costs, buffer, cost_report = learn_costs(
+        program, switches, state, played, key_costs
+    )
     # Line 10: accumulated costs, with the fresh networks. The inputs of the policy keep
     # the C that was acted on.
-    fresh, scene = reconsider(switches, costs, state, scene, played)
+    fresh, scene = reconsider(program, switches, costs, state, scene, played)
     # Line 11: improve the policy with the dynamic discount.
     examples = as_examples(program, switches, played, fresh)
     policy, policy_report = program.policy_update(
@@ -81,7 +84,7 @@ def learn_costs(
         key_add,
         state.buffer,
         played.seen.observation,
-        played.actions,
+        program.learner.distribution.executed(played.actions),
         played.starts,
         labels,
         config,
@@ -94,27 +97,31 @@ def learn_costs(
 
 
 def reconsider(
-    switches: MethodSwitches, costs: Any, state: TrainState, scene: Any, played: Rollout
+    program: Program,
+    switches: MethodSwitches,
+    costs: Any,
+    state: TrainState,
+    scene: Any,
+    played: Rollout,
 ) -> tuple[FreshCosts | None, Any]:
     """C after each step by the fresh networks, and the memory to go on with."""
-    if costs is None:
-        return None, scene
     recent = state.scene.recent_costs
+    if costs is None or recent is None:
+        return None, scene
+    executed = program.learner.distribution.executed(played.actions)
     newest = cost_features.channel_costs(
-        switches, costs, played.seen.observation, played.actions
+        switches, costs, played.seen.observation, executed
     )
     sums = cost_features.sums_with_history(
         recent, newest, played.starts, switches.window
     )
-    memory = cost_features.memory_after(
-        recent, newest, played.starts, played.ended[-1]
-    )
+    memory = cost_features.memory_after(recent, newest, played.starts, played.ended[-1])
     fresh = FreshCosts(
         accumulated=cost_features.accumulate(switches, costs, sums),
         members=newest[:, :-1],
         bias=jnp.mean(ensemble.biases(costs)),
     )
-    return fresh, scene.replace(recent_costs=memory)
+    return fresh, replace(scene, recent_costs=memory)
 
 
 def as_examples(
@@ -158,7 +165,9 @@ def step_discounts(
         learned = dynamic_discount(fresh.accumulated.logit)
         survival = jnp.where(switches.knows_costs > 0, survival, learned)
     discounts = jnp.where(switches.dynamic_discount > 0, survival, switches.discount)
-    discounts = jnp.where(played.stopped, switches.stop_bootstraps * discounts, discounts)
+    discounts = jnp.where(
+        played.stopped, switches.stop_bootstraps * discounts, discounts
+    )
     return jnp.where(
         played.game_over, switches.game_over_bootstraps * discounts, discounts
     )

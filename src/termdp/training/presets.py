@@ -18,9 +18,7 @@ def make_config(preset: str, env: Any, params: Any, max_window: int) -> TrainCon
         max_window: the longest window a method of the job learns with.
     """
     if preset not in PRESETS:
-        raise ValueError(
-            f"expected a preset ({', '.join(PRESETS)}), got {preset!r}"
-        )
+        raise ValueError(f"expected a preset ({', '.join(PRESETS)}), got {preset!r}")
     shape = env.observation_space(params).shape
     kind = network_kind(shape)
     config = _FAST if preset == "fast" else _PAPER

@@ -1,5 +1,6 @@
 """Play: T steps of B environments in one scan, nothing else."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -71,14 +72,16 @@ def collect(
     any reset together: the second gives the value that an end bootstraps from.
     """
     seen = PolicyInput(scene.observations, _seen_costs(world, switches, costs, scene))
-    carry, (parameters, values) = learner.network.apply(policy.params, scene.carry, seen)
+    carry, (parameters, values) = learner.network.apply(
+        policy.params, scene.carry, seen
+    )
     moment = _Moment(scene, seen.cost, carry, parameters, values)
 
     def step(moment: _Moment, key: jax.Array) -> tuple[_Moment, Rollout]:
         return _step(world, learner, policy, costs, switches, moment, key)
 
     moment, rollout = jax.lax.scan(step, moment, jax.random.split(key, num_steps))
-    return moment.scene, rollout.replace(carry=scene.carry)
+    return moment.scene, replace(rollout, carry=scene.carry)
 
 
 def _step(
@@ -94,32 +97,28 @@ def _step(
     num_envs = scene.starts.shape[0]
     key_act, key_env = jax.random.split(key)
     actions = learner.distribution.sample(key_act, moment.policy)
+    executed = learner.distribution.executed(actions)
     observations, states, rewards, _, truncated, info = jax.vmap(
         world.env.step, (0, 0, 0, None)
-    )(jax.random.split(key_env, num_envs), scene.env_states, actions, world.params)
-    game_over, stopped = info["game_over"], info["stopped"]
-    ended = game_over | stopped | truncated
+    )(jax.random.split(key_env, num_envs), scene.env_states, executed, world.params)
+    ended = info["game_over"] | info["stopped"] | truncated
 
     recent = scene.recent_costs
     if recent is not None:
         newest = cost_features.channel_costs(
-            switches, costs, scene.observations, actions
+            switches, costs, scene.observations, executed
         )
         recent = cost_features.remember(recent, newest)
-    after = scene.replace(
-        recent_costs=recent, true_window_cost=info["window_cost"]
-    )
-    returns, lengths = scene.episode_returns + rewards, scene.episode_lengths + 1
-    cleared = after.replace(
+    after = replace(
+        scene,
         env_states=states,
         observations=observations,
-        starts=ended,
-        carry=forget(moment.next_carry, ended),
-        recent_costs=None if recent is None else jnp.where(ended, 0.0, recent),
-        true_window_cost=jnp.where(ended, 0.0, after.true_window_cost),
-        episode_returns=jnp.where(ended, 0.0, returns),
-        episode_lengths=jnp.where(ended, 0, lengths),
+        recent_costs=recent,
+        true_window_cost=info["window_cost"],
+        episode_returns=scene.episode_returns + rewards,
+        episode_lengths=scene.episode_lengths + 1,
     )
+    cleared = _begin_anew(after, moment.next_carry, ended)
 
     final_cost = _seen_costs(world, switches, costs, after)
     next_cost = _seen_costs(world, switches, costs, cleared)
@@ -140,21 +139,34 @@ def _step(
         values=moment.value,
         next_values=values[num_envs:],
         rewards=rewards,
-        game_over=game_over,
-        stopped=stopped,
+        game_over=info["game_over"],
+        stopped=info["stopped"],
         truncated=truncated,
         true_costs=info["cost"],
         true_window_costs=info["window_cost"],
         true_stop_probabilities=info["stop_probability"],
-        episode_returns=returns,
-        episode_lengths=lengths,
+        episode_returns=after.episode_returns,
+        episode_lengths=after.episode_lengths,
     )
     next_carry = jax.tree.map(lambda c: c[:num_envs], carries)
-    cost = next_cost
     moment = _Moment(
-        cleared, cost, next_carry, parameters[:num_envs], values[:num_envs]
+        cleared, next_cost, next_carry, parameters[:num_envs], values[:num_envs]
     )
     return moment, rollout
+
+
+def _begin_anew(scene: Scene, carry: Any, ended: jax.Array) -> Scene:
+    """Where episodes ended, nothing of them is remembered."""
+    recent = scene.recent_costs
+    return replace(
+        scene,
+        starts=ended,
+        carry=forget(carry, ended),
+        recent_costs=None if recent is None else jnp.where(ended, 0.0, recent),
+        true_window_cost=jnp.where(ended, 0.0, scene.true_window_cost),
+        episode_returns=jnp.where(ended, 0.0, scene.episode_returns),
+        episode_lengths=jnp.where(ended, 0, scene.episode_lengths),
+    )
 
 
 def _seen_costs(

@@ -1,9 +1,9 @@
 """A run on disk: settings, versions, metrics, checkpoints, summary.
 
-    DIR/config.json        what was asked for, enough to resume
-    DIR/metrics.jsonl      one line per seed and iteration
-    DIR/checkpoints/…      see `termdp.training.checkpoint`
-    DIR/summary.json       results, written when the run is complete
+DIR/config.json        what was asked for, enough to resume
+DIR/metrics.jsonl      one line per seed and iteration
+DIR/checkpoints/…      see `termdp.training.checkpoint`
+DIR/summary.json       results, written when the run is complete
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ class RunSettings:
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
-        """seed … seed + seeds − 1."""
+        """Seed … seed + seeds − 1."""
         return tuple(range(self.seed, self.seed + self.seeds))
 
 

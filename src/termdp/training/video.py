@@ -72,7 +72,7 @@ def _save_mp4(path: Path, frames: list[np.ndarray], fps: float) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
     image = axes.imshow(frames[0], interpolation="nearest")
-    writer = animation.FFMpegWriter(fps=fps, extra_args=["-pix_fmt", "yuv420p"])
+    writer = animation.FFMpegWriter(fps=round(fps), extra_args=["-pix_fmt", "yuv420p"])
     with writer.saving(figure, str(path), dpi=100):
         for frame in frames:
             image.set_data(frame)

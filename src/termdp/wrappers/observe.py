@@ -250,8 +250,8 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
     """
     if isinstance(env, ObservedEnvironment):
         raise ValueError(
-            f"expected an environment without observer, but {env.name} has one: observe "
-            "its game instead (env.game_env)"
+            f"expected an environment without observer, but {env.name} has one: "
+            "observe its game instead (env.game_env)"
         )
     if not isinstance(observer, Observer):
         raise ValueError(f"expected a termdp.Observer, got {observer!r}")

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
-from tiny_envs import GymCounter, action_is_cost
 
 import termdp
 from termdp.gym import ObserverWrapper
+from tiny_envs import GymCounter, action_is_cost
 
 NEVER, AT_ONCE = 1e6, -1e6
 

@@ -4,10 +4,10 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from tiny_envs import GymCounter, action_is_cost
 
 import termdp
 from termdp.gym import ObserverVectorWrapper
+from tiny_envs import GymCounter, action_is_cost
 
 NEVER = 1e6
 STOPPING = 50.0  # one action of cost 100 is a certain stop, anything else is safe
@@ -20,7 +20,9 @@ def stop_on_two(observation, action):
 def vector(mode, game_over_at=1000, make=SyncVectorEnv, **arguments):
     games = [lambda: GymCounter(game_over_at)] * 2
     observer = termdp.Observer(stop_on_two, window=3, bias=STOPPING)
-    return ObserverVectorWrapper(make(games, autoreset_mode=mode, **arguments), observer)
+    return ObserverVectorWrapper(
+        make(games, autoreset_mode=mode, **arguments), observer
+    )
 
 
 def test_next_step_mode_resets_in_the_step_after_a_stop():

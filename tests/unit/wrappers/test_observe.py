@@ -8,9 +8,9 @@ import pytest
 from gymnax.wrappers import StickyActionWrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_envs import Counter, action_is_cost
 
 import termdp
+from tiny_envs import Counter, action_is_cost
 
 NEVER, AT_ONCE = 1e6, -1e6  # biases under which the observer never/always stops
 
@@ -28,7 +28,7 @@ def play(env, params, actions, key):
         seen |= {"terminated_outward": terminated, "truncated_outward": truncated}
         return (state, key), seen
 
-    obs, state = env.reset(key, params)
+    _, state = env.reset(key, params)
     _, seen = jax.lax.scan(one, (state, key), jnp.asarray(actions))
     return jax.tree.map(np.asarray, seen)
 
@@ -107,8 +107,11 @@ def test_delay_and_a_game_that_ends_first(key):
 )
 def test_streams_of_episodes(seed, window, bias, limit, game_over_at):
     """Ends are exclusive and C restarts with each episode, whatever the parameters."""
-    env, params = STREAM_ENV, STREAM_ENV.default_params.replace(
-        window=window, bias=bias, max_steps_in_episode=limit, game_over_at=game_over_at
+    params = STREAM_ENV.default_params.replace(
+        window=window,
+        bias=bias,
+        max_steps_in_episode=limit,
+        game_over_at=game_over_at,
     )
     key = jax.random.key(seed)
     actions = jax.random.randint(key, (120,), 0, 3)
@@ -120,11 +123,15 @@ def test_streams_of_episodes(seed, window, bias, limit, game_over_at):
     expected = termdp.window_sums(seen["cost"], window, starts)
     np.testing.assert_allclose(seen["window_cost"], expected, atol=1e-4)
     assert np.array_equal(seen["time"] == 0, ended)
-    assert np.array_equal(seen["terminated_outward"], seen["game_over"] | seen["stopped"])
+    assert np.array_equal(
+        seen["terminated_outward"], seen["game_over"] | seen["stopped"]
+    )
 
 
 STREAM_ENV = termdp.observe(Counter(), termdp.Observer(action_is_cost, window=8))
-STREAM = jax.jit(lambda params, actions, key: play_raw(STREAM_ENV, params, actions, key))
+STREAM = jax.jit(
+    lambda params, actions, key: play_raw(STREAM_ENV, params, actions, key)
+)
 
 
 def play_raw(env, params, actions, key):
