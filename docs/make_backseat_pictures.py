@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from backseat_drivers import careful_driver  # noqa: E402
 from recommender_policies import considerate  # noqa: E402
+
 from termdp.envs.backseat import LEFT, RIGHT, STAY, BackseatDriver  # noqa: E402
 from termdp.envs.backseat_road import (  # noqa: E402
     FRAMES,
