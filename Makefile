@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test coverage check format bench clean
 
 help:
 	@echo "make setup   prepare $(VENV)"
-	@echo "make demo    show an observed game (writes demo/index.html)"
+	@echo "make demo    PPO, TermPG and an oracle side by side (writes demo/index.html)"
 	@echo "make test    run all tests"
+	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make bench   decisions per second of every game, against gymnax and MinAtar"
@@ -25,6 +26,9 @@ demo: setup
 	$(BIN)/python -m termdp demo --out demo
 
 test: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+coverage: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered $(ARGS)
 
 check: setup
