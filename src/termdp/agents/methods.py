@@ -68,6 +68,11 @@ class Method:
         _one_of("stop_handling", self.stop_handling, (None, *STOP_HANDLINGS))
         _one_of("optimism", self.optimism, KINDS)
         _one_of("uncertainty", self.uncertainty, UNCERTAINTIES)
+        if self.dynamic_discount and not (self.learns_costs or self.knows_costs):
+            raise ValueError(
+                "expected dynamic_discount only with learns_costs or knows_costs, got "
+                "neither: there are no costs to make it of"
+            )
         if not 0.0 <= self.discount <= 1.0:
             raise ValueError(
                 f"expected discount to be a number in [0, 1], got {self.discount}"

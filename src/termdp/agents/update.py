@@ -92,7 +92,8 @@ def split(
 ) -> Examples:
     """Shuffle a rollout and cut it: every leaf becomes `[minibatches, units, ...]`.
 
-    The units are single steps, or whole sequences where the policy has a memory.
+    The units are single steps, or whole sequences where the policy has a memory (at
+    most as many minibatches as there are sequences).
     """
     if learner.is_recurrent:
         over_time = replace(examples, carry=())
@@ -103,6 +104,14 @@ def split(
             lambda x: x.reshape(-1, *x.shape[2:]), replace(examples, carry=())
         )
     count = units.starts.shape[0]
+    if learner.is_recurrent:
+        num_minibatches = min(num_minibatches, count)
+    if count % num_minibatches:
+        kind = "sequences" if learner.is_recurrent else "steps"
+        raise ValueError(
+            f"expected a rollout of {count} {kind} to fall into equal minibatches, got "
+            f"{num_minibatches} minibatches"
+        )
     order = jax.random.permutation(key, count)
     # Without the barrier XLA fuses this gather into the networks' patch extraction,
     # which is several times slower on a GPU.
