@@ -184,7 +184,7 @@ def test_values_too_large_to_be_exact_are_sampled(monkeypatch):
     truth = evaluate(model, long_way)
     monkeypatch.setattr(learner, "evaluate", refuse)
     random = np.random.default_rng(0)
-    value, is_exact = learner._policy_value(model, long_way, random)
+    value, is_exact = learner._policy_value(model, long_way, random, True)
     assert not is_exact
     assert value == pytest.approx(truth, abs=0.02)
     monkeypatch.setattr(

@@ -14,7 +14,7 @@ from termdp.tabular.model import Array, TerMDP, survival
 from termdp.tabular.policies import as_policy
 from termdp.tabular.rows import RowIndex
 
-MAX_MOVES = 5_000_000
+MAX_MOVES = 2_000_000
 
 
 def evaluate(model: TerMDP, policy: object, max_moves: int = MAX_MOVES) -> float:

@@ -18,8 +18,8 @@ from termdp.tabular.model import COST_DECIMALS, Array, IntArray, TerMDP, surviva
 from termdp.tabular.policies import Policy
 from termdp.tabular.rows import RowIndex
 
-# Moves (pair, action, next state) that one step may have: about 1 GB of work space.
-MAX_MOVES = 5_000_000
+# Moves (pair, action, next state) that one step may have; more take minutes.
+MAX_MOVES = 2_000_000
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ from termdp.tabular.planner import plan
 from termdp.tabular.policies import Policy
 
 MAX_BATCH = 20_000
-_SAMPLES_WITHOUT_EXACT = 20_000
+# Moves in one step of an exact evaluation, at most; there is one at every plan.
+_MAX_MOVES = 500_000
+_SAMPLES_WITHOUT_EXACT = 10_000
 _FALLBACK_BINS = 5_000
 
 
@@ -109,7 +111,8 @@ class Regret:
             costs) that cover the truth at each plan, `[P, 3]`; 0 where not used.
         visits: final counts, `[H, S, A]`.
         estimate: final estimate of the costs, if any.
-        is_exact: whether the values are exact rather than sampled.
+        is_exact: whether all values are exact; once exact evaluation was too large the
+            rest is sampled.
     """
 
     per_episode: Array
@@ -185,8 +188,7 @@ def _run(
     per_episode, played, guess = np.zeros(episodes), 0, 8
     while played < episodes:
         decision = decide(counts, played)
-        value, is_value_exact = _policy_value(model, decision.policy, random)
-        is_exact &= is_value_exact
+        value, is_exact = _policy_value(model, decision.policy, random, is_exact)
         log.planned_at.append(played)
         log.decisions.append(decision)
         length = 0
@@ -270,10 +272,13 @@ def _optimal_value(model: TerMDP) -> tuple[float, bool]:
 
 
 def _policy_value(
-    model: TerMDP, policy: Policy, random: np.random.Generator
+    model: TerMDP, policy: Policy, random: np.random.Generator, try_exact: bool
 ) -> tuple[float, bool]:
-    try:
-        return evaluate(model, policy, max_moves=1_000_000), True
-    except ValueError:
-        sample = simulate(model, policy, _SAMPLES_WITHOUT_EXACT, random, False)
-        return float(sample.returns.mean()), False
+    """Value of a policy, and whether it is exact; once too large, always sampled."""
+    if try_exact:
+        try:
+            return evaluate(model, policy, max_moves=_MAX_MOVES), True
+        except ValueError:
+            pass
+    sample = simulate(model, policy, _SAMPLES_WITHOUT_EXACT, random, False)
+    return float(sample.returns.mean()), False
