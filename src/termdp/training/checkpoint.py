@@ -55,14 +55,19 @@ def save(
     for path in [*draft.iterdir(), draft]:
         _to_disk(path)
     if final.exists():
-        shutil.rmtree(final)
+        _set_aside(final)
     os.replace(draft, final)
     _to_disk(folder)
     for old in complete(folder)[:-KEEP]:
-        shutil.rmtree(old)
+        _set_aside(old)
     for leftover in folder.glob(".*.draft"):
         shutil.rmtree(leftover, ignore_errors=True)
     return final
+
+
+def _set_aside(path: Path) -> None:
+    """Rename before removing: what is half removed must not look complete."""
+    os.replace(path, path.with_name(f".{path.name}.{os.getpid()}.old.draft"))
 
 
 def complete(folder: Path) -> list[Path]:
@@ -102,6 +107,7 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
     except (
         OSError,
         json.JSONDecodeError,
+        UnicodeDecodeError,
         KeyError,
         TypeError,
         SafetensorError,
@@ -116,7 +122,7 @@ def named_arrays(state: Any) -> dict[str, np.ndarray]:
     """The leaves of a pytree by path; random keys as their words."""
     leaves = jax.tree_util.tree_flatten_with_path(state)[0]
     return {
-        jax.tree_util.keystr(path): np.ascontiguousarray(np.asarray(_without_key(leaf)))
+        jax.tree_util.keystr(path): np.asarray(_without_key(leaf), order="C")
         for path, leaf in leaves
     }
 
@@ -135,10 +141,11 @@ def restore(template: Any, arrays: dict[str, np.ndarray]) -> Any:
     for name, (_, leaf) in zip(names, leaves, strict=True):
         array = arrays[name]
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        if not is_key and (array.shape != leaf.shape or array.dtype != leaf.dtype):
+        shape = array.shape[:-1] if is_key else array.shape
+        if shape != leaf.shape or not (is_key or array.dtype == leaf.dtype):
             raise ValueError(
                 f"expected {name} of shape {leaf.shape} and type {leaf.dtype}, got "
-                f"{array.shape} and {array.dtype}: the configuration differs"
+                f"{shape} and {array.dtype}: the configuration differs"
             )
         restored.append(
             jax.random.wrap_key_data(jnp.asarray(array))

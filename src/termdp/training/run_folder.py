@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 
+_NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
 VERSIONS_OF = ("termdp", "jax", "flax", "optax", "gymnax", "numpy")
 
 
@@ -81,7 +82,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, settings: RunSettings) -> "RunFolder":
         """Begin a run; an existing folder is left alone."""
-        if path.exists() and any(path.iterdir()):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ValueError(
                 f"expected a new folder for the run, but {path} exists: choose another "
                 f"--out, or go on with `termdp train --resume {path}`"
@@ -99,7 +100,7 @@ class RunFolder:
         try:
             record = json.loads((path / "config.json").read_text())
             return cls(path), RunSettings(**record["settings"])
-        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        except (OSError, KeyError, TypeError, *_NO_JSON) as error:
             raise ValueError(
                 f"expected the folder of a run, got {path}: its config.json is missing "
                 f"or damaged ({type(error).__name__})"

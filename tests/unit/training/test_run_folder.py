@@ -1,0 +1,137 @@
+"""The folder of a run, its settings, and the checks between chunks."""
+
+import dataclasses
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from termdp.training.config import TrainConfig
+from termdp.training.run_folder import RunFolder, RunSettings, write_json
+from termdp.training.session import check_health, chunk_length
+
+SETTINGS = RunSettings(
+    env="breakout",
+    method="termpg",
+    steps=10,
+    seeds=3,
+    seed=5,
+    env_overrides={"bias": 4.0},
+    method_changes={"optimism": "std"},
+)
+
+
+def test_settings_come_back_as_they_were(tmp_path):
+    RunFolder.create(tmp_path / "run", SETTINGS)
+    folder, settings = RunFolder.open(tmp_path / "run")
+    assert settings == SETTINGS
+    assert settings.all_seeds == (5, 6, 7)
+    record = json.loads((folder.path / "config.json").read_text())
+    assert {"jax", "numpy", "termdp", "device"} <= set(record["versions"])
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match="expected a new folder .* exists"):
+        RunFolder.create(run, SETTINGS)
+    assert [p.name for p in run.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_may_be_used(tmp_path):
+    RunFolder.create(tmp_path, SETTINGS)
+    assert RunFolder.open(tmp_path)[1] == SETTINGS
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(ValueError, match="expected a new folder"):
+        RunFolder.create(tmp_path / "run", SETTINGS)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"{", b"[]", b"{}", b'{"settings": {"no": 1}}', b"\xff\xfe"]
+)
+def test_what_is_no_run_is_said(tmp_path, content):
+    if content is not None:
+        (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(ValueError, match="expected the folder of a run"):
+        RunFolder.open(tmp_path)
+
+
+def test_metrics_after_a_checkpoint_can_be_forgotten(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", SETTINGS)
+    length = folder.append_metrics([{"step": 1}, {"step": 2}])
+    folder.append_metrics([{"step": 3}])
+    folder.cut_metrics(length)
+    folder.append_metrics([{"step": 30}])
+    lines = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert lines == [{"step": 1}, {"step": 2}, {"step": 30}]
+
+
+def test_json_is_written_in_one_piece(tmp_path):
+    path = tmp_path / "summary.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+
+
+@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("seed", -1)])
+def test_impossible_counts_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{name} to be at least .*, got {value}"):
+        dataclasses.replace(SETTINGS, **{name: value})
+
+
+@given(total=st.integers(1, 5000))
+def test_chunks_fit_exactly_and_come_at_least_fifty_times(total):
+    chunk = chunk_length(total)
+    limit = max(1, total // 50)
+    assert total % chunk == 0
+    assert 1 <= chunk <= limit
+    assert all(total % longer for longer in range(chunk + 1, limit + 1))
+
+
+def test_steps_below_one_rollout_are_named():
+    config = TrainConfig(num_envs=4, rollout_steps=8)
+    assert config.num_iterations(32) == 1
+    assert config.num_iterations(127) == 3
+    with pytest.raises(ValueError, match=r"at least one rollout \(32 .*got 31"):
+        config.num_iterations(31)
+
+
+JOB = SimpleNamespace(
+    env=SimpleNamespace(name="Game"),
+    seeds=(5, 6),
+    config=TrainConfig(num_envs=4, rollout_steps=8),
+)
+
+
+def health(observation, **reports):
+    scene = SimpleNamespace(observations=np.array([observation]))
+    check_health(reports, SimpleNamespace(scene=scene), 320, JOB)
+
+
+def test_health_is_silent_when_all_is_well():
+    health(1.0, value_loss=np.zeros((2, 3)), calibration=np.zeros((2, 3, 10)))
+    health(True)
+
+
+def test_health_says_which_observation_is_no_number():
+    with pytest.raises(
+        ValueError, match="finite observations.* from Game after step 3"
+    ):
+        health(np.nan, value_loss=np.zeros((2, 3)))
+
+
+def test_health_says_what_where_and_whose():
+    losses = np.zeros((2, 3))
+    losses[1, 2] = np.inf
+    # Two whole rollouts of 32 after step 320, and the third is at fault.
+    with pytest.raises(ValueError, match="value_loss became inf at step 416 of seed 6"):
+        health(1.0, kl=np.zeros((2, 3)), value_loss=losses)
