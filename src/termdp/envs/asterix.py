@@ -153,14 +153,8 @@ class Asterix(MinAtarGame):
         )
         return Outcome(ramp(state, params), reward, game_over)
 
-    def get_obs(
-        self,
-        state: AsterixState,
-        params: RampingParams | None = None,
-        key: jax.Array | None = None,
-    ) -> jax.Array:
+    def board(self, state: AsterixState) -> jax.Array:
         """The board `bool [10, 10, 4]`."""
-        del params, key
         behind = shift_left(state.things & state.goes_right) | shift_right(
             state.things & ~state.goes_right
         )

@@ -149,14 +149,8 @@ class Breakout(MinAtarGame):
         )
         return Outcome(state, reward=breaks, game_over=at_bottom & ~bounces)
 
-    def get_obs(
-        self,
-        state: BreakoutState,
-        params: MinAtarParams | None = None,
-        key: jax.Array | None = None,
-    ) -> jax.Array:
+    def board(self, state: BreakoutState) -> jax.Array:
         """The board `bool [10, 10, 4]`."""
-        del params, key
         columns = COLUMNS.astype(jnp.uint32)
         bricks = jnp.zeros(SIZE, jnp.uint32)
         for row in range(NUM_BRICK_ROWS):

@@ -49,8 +49,9 @@ class SpaceInvadersBulletCost:
         del action
         xp = array_module(observation)
         cannon, bullets = observation[BOTTOM_ROW, :, 0] != 0, observation[:, :, 5] != 0
-        near_rows = xp.arange(NUM_COLUMNS) >= BOTTOM_ROW - self.distance
-        return _meets(bullets, near_rows, _within(xp, cannon, self.distance))
+        column = xp.sum(xp.where(cannon, xp.arange(NUM_COLUMNS), 0))
+        near_rows = _within(xp, BOTTOM_ROW, self.distance)
+        return _meets(bullets, near_rows, _within(xp, column, self.distance))
 
 
 @struct.dataclass
@@ -67,8 +68,9 @@ class SeaquestDepthCost:
         """1 if the submarine is at that depth, else 0."""
         del action
         xp = array_module(observation)
-        front = xp.any(observation[:, :, 0] != 0, axis=1)
-        return xp.any(front & (xp.arange(NUM_COLUMNS) == self.row)).astype(xp.float32)
+        is_deep = xp.arange(NUM_COLUMNS) == self.row
+        front = observation[:, :, 0] != 0
+        return xp.any(front & is_deep[:, None]).astype(xp.float32)
 
 
 @struct.dataclass
@@ -82,8 +84,11 @@ class AsterixEnemyCost:
         del action
         xp = array_module(observation)
         player, enemies = observation[:, :, 0] != 0, observation[:, :, 1] != 0
-        near_rows = _within(xp, xp.any(player, axis=1), self.distance)
-        near_columns = _within(xp, xp.any(player, axis=0), self.distance)
+        # One sum finds row and column at once: cells are numbered row by row.
+        numbers = xp.arange(NUM_COLUMNS**2).reshape(NUM_COLUMNS, NUM_COLUMNS)
+        cell = xp.sum(xp.where(player, numbers, 0))
+        near_rows = _within(xp, cell // NUM_COLUMNS, self.distance)
+        near_columns = _within(xp, cell % NUM_COLUMNS, self.distance)
         return _meets(enemies, near_rows, near_columns)
 
 
@@ -92,11 +97,9 @@ def array_module(array: Array) -> ModuleType:
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _within(xp: ModuleType, occupied: Array, distance: Any) -> Array:
-    """`bool [10]`: the places within a distance of the one occupied place."""
-    places = xp.arange(NUM_COLUMNS)
-    place = xp.sum(xp.where(occupied, places, 0))
-    return xp.abs(places - place) <= distance
+def _within(xp: ModuleType, place: Any, distance: Any) -> Array:
+    """`bool [10]`: the rows or columns within a distance of a given one."""
+    return xp.abs(xp.arange(NUM_COLUMNS) - place) <= distance
 
 
 def _meets(board: Array, rows: Array, columns: Array) -> Array:

@@ -67,7 +67,7 @@ class Outcome(struct.PyTreeNode):
 class MinAtarGame(Game):
     """A MinAtar game in gymnax's API.
 
-    Subclasses write the rules: `sample_draws`, `first_state`, `play` and `get_obs`.
+    Subclasses write the rules: `sample_draws`, `first_state`, `play` and `board`.
 
     Args:
         use_minimal_action_set: offer only the actions that matter in this game; else
@@ -119,6 +119,17 @@ class MinAtarGame(Game):
         """The rules: what the executed `move` (of `ACTION_NAMES`) leads to."""
         raise NotImplementedError
 
+    def board(self, state: Any) -> jax.Array:
+        """The board of a state, `bool [10, 10, channels]`."""
+        raise NotImplementedError
+
+    def get_obs(
+        self, state: Any, params: Any = None, key: jax.Array | None = None
+    ) -> jax.Array:
+        """The observation: the whole board."""
+        del params, key
+        return self.board(settled(state))
+
     def split_key(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The same key twice: step and reset read different words of one draw."""
         return key, key
@@ -156,7 +167,7 @@ class MinAtarGame(Game):
         is_sticky = draws.sticky < params.sticky_prob
         move = jnp.where(is_sticky, state.last_action, self._executed(action))
         outcome = self.play(state, move, draws, params)
-        state = settled(outcome.state.replace(time=state.time + 1, last_action=move))
+        state = outcome.state.replace(time=state.time + 1, last_action=move)
         reward = outcome.reward.astype(jnp.float32)
         return self.get_obs(state), state, reward, outcome.game_over, {}
 
@@ -230,19 +241,19 @@ def cells(columns: list[jax.Array]) -> jax.Array:
 
 
 def settled(state: Any) -> Any:
-    """The same state, its arrays computed once instead of once per cell of a board.
+    """The same state, computed once instead of once per cell of its board.
 
     XLA on the CPU fuses a game's rules into the drawing of its board and then goes
     through them again for each of up to 1000 cells; `optimization_barrier` does not
     keep it from that. It never fuses a sum into what follows: so add nothing.
     """
-    is_first = jnp.arange(2) == 0
 
     def add_nothing(array: jax.Array) -> jax.Array:
-        if array.ndim == 0:
-            return array
-        nothing = jnp.zeros((), array.dtype)
-        terms = jnp.where(is_first[:, None], array, nothing)
+        array = jnp.asarray(array)
+        if array.dtype == jnp.bool_:
+            return add_nothing(array.astype(jnp.uint32)) != 0
+        is_first = (jnp.arange(2) == 0).reshape(2, *[1] * array.ndim)
+        terms = jnp.where(is_first, array, jnp.zeros((), array.dtype))
         return jnp.sum(terms, axis=0, dtype=array.dtype)
 
     return jax.tree.map(add_nothing, state)

@@ -203,19 +203,13 @@ class Seaquest(MinAtarGame):
             game_over=outcome.game_over | ((touched | shot) != 0),
         )
 
-    def get_obs(
-        self,
-        state: SeaquestState,
-        params: RampingParams | None = None,
-        key: jax.Array | None = None,
-    ) -> jax.Array:
+    def board(self, state: SeaquestState) -> jax.Array:
         """The board `bool [10, 10, 10]`.
 
         A cell is occupied where the word of its column and the word of its row have a
         bit in common: for enemies the bits are the enemies themselves, for everything
         else the row's word is its own bit.
         """
-        del params, key
         enemies, divers, torpedoes = state.enemies, state.divers, state.torpedoes
         back_x = state.x + jnp.where(state.faces_right, -1, 1)
         behind = shift_left(enemies.in_column & enemies.goes_right) | shift_right(

@@ -150,14 +150,8 @@ class SpaceInvaders(MinAtarGame):
         )
         return Outcome(state, reward, game_over)
 
-    def get_obs(
-        self,
-        state: SpaceInvadersState,
-        params: RampingParams | None = None,
-        key: jax.Array | None = None,
-    ) -> jax.Array:
+    def board(self, state: SpaceInvadersState) -> jax.Array:
         """The board `bool [10, 10, 6]`."""
-        del params, key
         nothing = jnp.uint32(0)
         return cells(
             [
