@@ -5,9 +5,10 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import tyro
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,7 +18,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
-from tyro.conf import Positional
 
 from termdp import tabular
 from termdp.tabular import plots
@@ -42,7 +42,7 @@ class Args:
     Example: termdp tabular chain --episodes 5000 --seeds 5
     """
 
-    model: Positional[str]
+    model: Annotated[str, tyro.conf.arg(metavar="MODEL"), tyro.conf.Positional]
     """Which model to learn: chain, grid, random or paper_example."""
 
     episodes: int = 5000
