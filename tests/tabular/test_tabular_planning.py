@@ -48,8 +48,13 @@ def test_values_and_actions_at_reachable_pairs():
     assert best.value_at(2, 1, cost) == pytest.approx(value, abs=1e-10)
     windowed = random_model(1, window=3)
     value = best_value(windowed, 2, 1, (cost,))
-    found = plan(windowed).value_at(2, 1, [0.0, cost])
+    forgetful = plan(windowed)
+    found = forgetful.value_at(2, 1, [0.0, cost])
     assert found == pytest.approx(value, abs=1e-10)
+    start = best_value(windowed, 1, 0)
+    assert forgetful.value_at(1, 0) == pytest.approx(start, abs=1e-10)
+    # Step 1: 3 states. Step 2: 3 states × 6 sums, step 3: × 36, step 4: × 216.
+    assert best.num_pairs == 3 * (1 + 6 + 36 + 216)
 
 
 def test_exact_plans_say_what_they_do_not_know():
