@@ -1,0 +1,190 @@
+"""Bad input: exit code 2, one sentence, nothing half-written."""
+
+import json
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import termdp
+from probe_envs import Broken, no_cost
+from termdp.agents.ppo import PPOConfig
+from termdp.cli import main
+from termdp.training import checkpoint
+from termdp.training.config import TrainConfig
+from termdp.training.run_folder import RunFolder, RunSettings
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    """Commands run in an empty folder and leave the process as they found it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path.parent / "cache"))
+    handlers = {
+        name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)
+    }
+    yield tmp_path
+    for name, handler in handlers.items():
+        signal.signal(name, handler)
+
+
+def refusal(capsys, *words):
+    """The one sentence a command refuses with."""
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    assert captured.err.count("\n") == 1, captured.err
+    assert captured.err.startswith("termdp: ")
+    return captured.err
+
+
+BAD_WORDS = [
+    (["fly"], "expected a command (envs,", "got 'fly'"),
+    (["train", "pacman", "pg"], "expected an environment", "'pacman'"),
+    (["train", "breakout", "ppo"], "expected a method (pg,", "'ppo'"),
+    (["train", "breakout"], "expected an environment and a method", ""),
+    (["train", "breakout", "pg", "--preset", "slow"], "expected a preset", "'slow'"),
+    (["train", "breakout", "pg", "--steps", "100"], "at least one rollout", "got 100"),
+    (["train", "breakout", "pg", "--steps", "-1"], "at least one rollout", "got -1"),
+    (["train", "breakout", "pg", "--seeds", "0"], "seeds to be at least 1", "got 0"),
+    (["train", "breakout", "pg", "--seed", "-2"], "seed to be at least 0", "got -2"),
+    (
+        ["train", "breakout", "termpg", "--optimism", "max"],
+        "optimism to be one of min, std, mean, logit",
+        "'max'",
+    ),
+    (
+        ["train", "breakout", "pg", "--stop-handling", "maybe"],
+        "stop_handling to be one of expected, cut, ignored",
+        "'maybe'",
+    ),
+    (["train", "breakout", "pg", "--discount", "2"], "discount to be a number in", "2"),
+    (["train", "breakout", "termpg", "--window-factor", "0"], "window_factor", "0"),
+    (["train", "--resume", "nowhere"], "expected the folder of a run", "nowhere"),
+    (["eval", "nowhere"], "expected the folder of a run", "nowhere"),
+    (["video", "nowhere", "film.gif"], "expected the folder of a run", "nowhere"),
+    (["video", "nowhere", "film.avi"], "ending in .gif or .mp4", "film.avi"),
+    (["eval", "nowhere", "--episodes", "0"], "at least 1 episode", "got 0"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "got"), BAD_WORDS, ids=[" ".join(row[0]) for row in BAD_WORDS]
+)
+def test_bad_words_are_refused_in_one_sentence(
+    words, expected, got, capsys, empty_folder
+):
+    sentence = refusal(capsys, *words)
+    assert expected in sentence
+    assert got in sentence
+    assert list(empty_folder.iterdir()) == [], "something was written"
+
+
+def test_unknown_flags_exit_with_two(capsys, empty_folder):
+    with pytest.raises(SystemExit) as left:
+        main(["train", "breakout", "pg", "--stepps", "100"])
+    assert left.value.code == 2
+    assert list(empty_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("extra", ["tensorboard", "wandb"])
+def test_missing_extras_are_named(extra, capsys, monkeypatch, empty_folder):
+    monkeypatch.setitem(sys.modules, extra, None)
+    sentence = refusal(capsys, "train", "recommender", "pg", f"--{extra}")
+    assert f"pip install 'termdp[{extra}]'" in sentence
+    assert list(empty_folder.iterdir()) == []
+
+
+def test_an_existing_run_is_left_alone(capsys, empty_folder):
+    run = empty_folder / "run"
+    run.mkdir()
+    (run / "config.json").write_text("mine")
+    sentence = refusal(capsys, "train", "recommender", "pg", "--out", run)
+    assert f"--resume {run}" in sentence
+    assert [p.read_text() for p in run.iterdir()] == ["mine"]
+
+
+@pytest.fixture
+def begun(empty_folder):
+    """A run that was begun but has no checkpoint yet."""
+    settings = RunSettings("recommender", "pg", steps=4096, method_changes={})
+    return RunFolder.create(empty_folder / "run", settings).path
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--steps", "8192"], "--steps 4096"),
+        (["--seeds", "2"], "--seeds 1"),
+        (["--seed", "1"], "--seed 0"),
+        (["--preset", "paper"], "--preset fast"),
+        (["breakout", "pg"], "env recommender"),
+        (["recommender", "termpg"], "method pg"),
+        (["--discount", "0.5"], "--discount"),
+        (["--out", "elsewhere"], "--out"),
+    ],
+)
+def test_resuming_with_other_arguments_is_refused(begun, words, expected, capsys):
+    before = sorted(p.name for p in begun.iterdir())
+    sentence = refusal(capsys, "train", *words, "--resume", begun)
+    assert expected in sentence
+    assert sorted(p.name for p in begun.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "video"])
+def test_a_corrupt_checkpoint_is_named_and_kept(begun, command, capsys, empty_folder):
+    state = {"weights": np.zeros(3, np.float32)}
+    path = checkpoint.save(begun / "checkpoints", 1, state, {}, {})
+    broken = path / "state.safetensors"
+    broken.write_bytes(broken.read_bytes()[:-5])
+    words = {
+        "train": ["train", "--resume", begun],
+        "eval": ["eval", begun],
+        "video": ["video", begun, "film.gif"],
+    }[command]
+    sentence = refusal(capsys, *words)
+    assert "damaged" in sentence
+    assert str(path) in sentence
+    assert broken.exists()
+    assert not (empty_folder / "film.gif").exists()
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(begun, capsys):
+    state = {"weights": np.zeros(3, np.float32)}
+    checkpoint.save(begun / "checkpoints", 1, state, {}, {})
+    sentence = refusal(capsys, "train", "--resume", begun)
+    assert "same configuration" in sentence
+
+
+@pytest.mark.parametrize("words", [["eval"], ["video"]])
+def test_a_run_without_checkpoint_cannot_be_shown(begun, words, capsys):
+    out = ["film.gif"] if words == ["video"] else []
+    sentence = refusal(capsys, *words, begun, *out)
+    assert "expected a run with a checkpoint" in sentence
+
+
+def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_folder):
+    env = termdp.observe(Broken(), termdp.Observer(no_cost, bias=1e6))
+    config = TrainConfig(
+        num_envs=4,
+        rollout_steps=8,
+        network="vector",
+        hidden=8,
+        ppo=PPOConfig(num_epochs=1, num_minibatches=2),
+    )
+    run = empty_folder / "run"
+    # Rollouts of 8 steps; the third meets NaN at its fourth step.
+    with pytest.raises(ValueError, match=r"finite observations.*Broken.*after step 64"):
+        termdp.train(env, "pg", steps=320, config=config, out=run, checkpoint_seconds=0)
+    arrays, _, manifest = checkpoint.load_latest(run / "checkpoints")
+    assert manifest["iteration"] == 2
+    assert all(np.all(np.isfinite(a)) for a in arrays.values() if a.dtype.kind == "f")
+    rows = [
+        json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert [row["step"] for row in rows] == [32, 64]
+    assert not (run / "summary.json").exists()
