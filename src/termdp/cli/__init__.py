@@ -25,6 +25,8 @@ COMMANDS = {
     "demo": "make a page that shows an observed game",
 }
 
+COMPILING = ("train", "eval", "video", "demo")
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; exits with code 2 when the input is at fault."""
@@ -38,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         _fail(f"expected a command ({', '.join(COMMANDS)}), got {name!r}")
-    _keep_compiled_programs()
+    if name in COMPILING and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        _keep_compiled_programs()
     command = importlib.import_module(f"termdp.cli.{name}")
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
     try:
@@ -52,10 +55,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _keep_compiled_programs() -> None:
-    """Compile once per machine: JAX keeps programs on disk between commands."""
-    os.environ.setdefault(
-        "JAX_COMPILATION_CACHE_DIR", str(Path.home() / ".cache" / "termdp" / "jax")
-    )
+    """Compile once per machine: JAX keeps programs on disk between commands.
+
+    Not on the CPU, where programs read back from the cache hang (jaxlib 0.10.2).
+    """
+    import jax
+
+    if jax.default_backend() != "cpu":
+        folder = Path.home() / ".cache" / "termdp" / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
 def _overview() -> str:
