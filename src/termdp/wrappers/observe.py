@@ -151,9 +151,13 @@ class ObservedEnvironment(environment.Environment):
         stopped = verdict.stop & ~played.game_over
         truncated = played.truncated & ~played.game_over & ~stopped
         terminated = played.game_over | stopped
-        observation, game = _choose(
-            played.needs_reset | stopped, played.fresh, played.ongoing
-        )
+        begins_anew = played.needs_reset | stopped
+        observation, game = _choose(begins_anew, played.fresh, played.ongoing)
+        if self._is_bare and isinstance(self.game_env, Game):
+            # Games that draw their board cheaply draw it once, from the chosen state.
+            observation = self.game_env.next_obs(
+                begins_anew, played.fresh[0], played.ongoing[0], game
+            )
         memory = _choose(terminated | truncated, observer.initial_memory(), memory)
         info = {
             **played.info,
