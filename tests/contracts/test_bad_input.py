@@ -20,7 +20,6 @@ from termdp.training.run_folder import RunFolder, RunSettings
 def empty_folder(tmp_path, monkeypatch):
     """Commands run in an empty folder and leave the process as they found it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path.parent / "cache"))
     handlers = {
         name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)
     }
