@@ -115,3 +115,47 @@ class Broken(Endless):
 def no_cost(observation, action):
     """Nothing costs anything; who stops, stops by the bias alone."""
     return 0.0
+
+
+class Chain(environment.Environment):
+    """Five states in a row, left or right; begins anywhere.
+
+    The rightmost state is lucrative but costs the observer's patience, the leftmost is
+    modest and harmless, nothing happens in between.
+    """
+
+    rewards = (0.3, 0.0, 0.0, 0.0, 1.0)
+    costs = (0.0, 0.0, 0.0, 0.0, 1.5)
+
+    @property
+    def default_params(self):
+        return NoLimit(max_steps_in_episode=200)
+
+    def reset_env(self, key, params):
+        room = jax.random.randint(key, (), 0, 5)
+        state = RoomState(room, jnp.float32(0), jnp.int32(0))
+        return self.get_obs(state), state
+
+    def step_env(self, key, state, action, params):
+        reward = jnp.array(self.rewards)[state.room]
+        room = jnp.clip(state.room + 2 * action - 1, 0, 4)
+        state = RoomState(room, state.sign, state.time + 1)
+        return self.get_obs(state), state, reward, jnp.array(False), {}
+
+    def get_obs(self, state, params=None, key=None):
+        return jax.nn.one_hot(state.room, 5)
+
+    @property
+    def num_actions(self):
+        return 2
+
+    def action_space(self, params):
+        return spaces.Discrete(2)
+
+    def observation_space(self, params):
+        return spaces.Box(0.0, 1.0, (5,), jnp.float32)
+
+    @classmethod
+    def cost(cls, observation, action):
+        """What the observer charges."""
+        return jnp.dot(jnp.array(cls.costs), observation)

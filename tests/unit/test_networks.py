@@ -1,0 +1,125 @@
+"""Layers against JAX's own convolution, and the sizes of the paper's network."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from termdp.networks import ImageTorso, PatchConv, RowConv, enlarge, patches
+
+
+def convolution(images, kernel, stride, padding):
+    """`[N, H, W, C]` with a kernel `[k, k, C, F]`, by the library."""
+    return jax.lax.conv_general_dilated(
+        images,
+        kernel,
+        (stride, stride),
+        padding,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"),
+    [
+        (7, 3, 1, "VALID"),
+        (7, 3, 1, "SAME"),
+        (10, 4, 2, "SAME"),
+        (9, 4, 2, "SAME"),
+        (9, 4, 2, "VALID"),
+        (8, 2, 3, "SAME"),
+    ],
+)
+def test_patch_convolution_is_a_convolution(size, kernel, stride, padding):
+    images, bias = numbers(0, 2, size, size + 2, 3), numbers(1, 5)
+    weights = numbers(2, kernel, kernel, 3, 5)
+    layer = PatchConv(5, kernel, stride, padding)
+    dense = {"kernel": weights.reshape(-1, 5), "bias": bias}
+    found = jax.jit(layer.apply)({"params": {"Dense_0": dense}}, images)
+    expected = convolution(images, weights, stride, padding) + bias
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_row_convolution_is_a_convolution(kernel):
+    grids, bias = numbers(0, 2, 6, 8, 3), numbers(1, 5)
+    weights = numbers(2, kernel, kernel, 3, 5)
+    params = {"kernel": weights.reshape(-1, 5), "bias": bias}
+    found = jax.jit(RowConv(5, kernel).apply)({"params": params}, grids)
+    expected = convolution(grids, weights, 1, "VALID") + bias
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_patches_by_hand():
+    image = jnp.arange(9.0).reshape(3, 3, 1)
+    assert patches(image, 2, 1, "VALID").tolist() == [
+        [[0, 1, 3, 4], [1, 2, 4, 5]],
+        [[3, 4, 6, 7], [4, 5, 7, 8]],
+    ]
+    with pytest.raises(ValueError, match="SAME or VALID, got 'FULL'"):
+        patches(image, 2, 1, "FULL")
+
+
+def test_leading_axes_do_not_matter():
+    images = numbers(0, 2, 3, 6, 6, 2)
+    cut = jax.jit(lambda images: patches(images, 3, 2, "SAME"))
+    np.testing.assert_array_equal(np.asarray(cut(images))[1, 2], cut(images[1, 2]))
+
+
+def test_enlarge_by_hand():
+    grid = jnp.array([[1, 2], [3, 4]])[..., None]
+    assert enlarge(grid, 5)[..., 0].tolist() == [
+        [1, 1, 2, 2, 0],
+        [1, 1, 2, 2, 0],
+        [3, 3, 4, 4, 0],
+        [3, 3, 4, 4, 0],
+        [0, 0, 0, 0, 0],
+    ]
+    assert enlarge(grid, 2) is grid
+    with pytest.raises(ValueError, match="at most 1×1 cells, got 2×2"):
+        enlarge(grid, 1)
+
+
+def test_a_minatar_grid_becomes_42_by_42():
+    # 10 cells of 4 make 40; one row of zeros on each side.
+    large = np.asarray(enlarge(jnp.ones((10, 10, 4)), 42))
+    assert large.shape == (42, 42, 4)
+    assert large[1:41, 1:41].all()
+    assert large.sum() == 40 * 40 * 4
+
+
+def test_image_network_goes_from_42_over_21_and_11_to_1(key):
+    torso, extra = ImageTorso(), jnp.zeros((2, 3))
+    params = jax.eval_shape(torso.init, key, jnp.ones((2, 10, 10, 4)), extra)["params"]
+    shapes = {name: layer["kernel"].shape for name, layer in flat(params).items()}
+    assert sorted(shapes.values()) == sorted(
+        [
+            (4 * 4 * 4, 16),
+            (4 * 4 * 16, 32),
+            (11 * 11 * 32, 256),  # 42 -> 21 -> 11: the third kernel covers it all
+            (256, 400),
+            (3, 400),
+            (400, 256),
+        ]
+    )
+
+    def twice(images):
+        first = patches(images, 4, 2, "SAME")
+        return first, patches(first, 4, 2, "SAME")
+
+    first, second = jax.eval_shape(twice, jnp.ones((42, 42, 1)))
+    assert (first.shape[:2], second.shape[:2]) == ((21, 21), (11, 11))
+
+
+def flat(params):
+    found = {}
+    for name, part in params.items():
+        if "kernel" in part:
+            found[name] = part
+        else:
+            found |= {f"{name}/{k}": v for k, v in flat(part).items()}
+    return found
