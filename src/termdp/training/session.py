@@ -186,6 +186,7 @@ class Session:
             "seed": self.trainer.job.seeds[run],
             **summarise({name: values.sum(axis=0) for name, values in part.items()}),
             "episodes": int(part["episodes"].sum()),
+            "bias": None,
         }
         for name in LATEST:
             if name in part:
