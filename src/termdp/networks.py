@@ -58,7 +58,7 @@ class PatchConv(nn.Module):
     def __call__(self, images: jax.Array) -> jax.Array:
         """Convolve images `[..., H, W, C]` to `[..., H', W', features]`."""
         columns = patches(images, self.kernel, self.stride, self.padding)
-        return nn.Dense(self.features, kernel_init=_orthogonal())(columns)
+        return nn.Dense(self.features, kernel_init=orthogonal())(columns)
 
 
 class RowConv(nn.Module):
@@ -80,7 +80,7 @@ class RowConv(nn.Module):
         rows, columns = height - self.kernel + 1, width - self.kernel + 1
         shape = (self.kernel, self.kernel, channels, self.features)
         flat = (self.kernel * self.kernel * channels, self.features)
-        kernel = self.param("kernel", lambda key: _orthogonal()(key, flat)).reshape(
+        kernel = self.param("kernel", lambda key: orthogonal()(key, flat)).reshape(
             shape
         )
         bias = self.param("bias", nn.initializers.zeros_init(), (self.features,))
@@ -126,9 +126,9 @@ class ImageTorso(nn.Module):
         x = nn.relu(PatchConv(16, 4, 2, "SAME")(x))
         x = nn.relu(PatchConv(32, 4, 2, "SAME")(x))
         x = x.reshape(*x.shape[:-3], -1)  # the 11×11 kernel covers the whole 11×11 map
-        x = nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
+        x = nn.relu(nn.Dense(256, kernel_init=orthogonal())(x))
         x = nn.relu(dense_with_extra(400, x, extra))
-        return nn.relu(nn.Dense(256, kernel_init=_orthogonal())(x))
+        return nn.relu(nn.Dense(256, kernel_init=orthogonal())(x))
 
 
 class VectorTorso(nn.Module):
@@ -142,7 +142,7 @@ class VectorTorso(nn.Module):
         x = observations.astype(jnp.float32)
         x = nn.tanh(dense_with_extra(self.hidden[0], x, extra))
         for size in self.hidden[1:]:
-            x = nn.tanh(nn.Dense(size, kernel_init=_orthogonal())(x))
+            x = nn.tanh(nn.Dense(size, kernel_init=orthogonal())(x))
         return x
 
 
@@ -167,11 +167,22 @@ def enlarge(grids: jax.Array, size: int) -> jax.Array:
 
 def dense_with_extra(features: int, x: jax.Array, extra: jax.Array) -> Any:
     """A dense layer on `[x, extra]`, without copying x to concatenate."""
-    main = nn.Dense(features, kernel_init=_orthogonal())(x)
+    main = nn.Dense(features, kernel_init=orthogonal())(x)
     if extra.shape[-1] == 0:
         return main
-    return main + nn.Dense(features, use_bias=False, kernel_init=_orthogonal())(extra)
+    return main + nn.Dense(features, use_bias=False, kernel_init=orthogonal())(extra)
 
 
-def _orthogonal(scale: float = 2**0.5) -> Any:
-    return nn.initializers.orthogonal(scale)
+def orthogonal(scale: float = 2**0.5) -> Any:
+    """Orthogonal initial weights, one matrix at a time even under `vmap`.
+
+    A batch of QR decompositions blocks all of XLA's CPU threads when there are few of
+    them: on two cores initialising several runs or members would hang (jaxlib 0.10).
+    """
+    draw = nn.initializers.orthogonal(scale)
+
+    def init(key: jax.Array, shape: Sequence[int], dtype: Any = jnp.float32) -> Any:
+        one = jax.custom_batching.sequential_vmap(lambda key: draw(key, shape, dtype))
+        return one(key)
+
+    return init

@@ -4,8 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
 
-from termdp.networks import ImageTorso, PatchConv, RowConv, enlarge, patches
+from termdp.networks import (
+    ImageTorso,
+    PatchConv,
+    RowConv,
+    enlarge,
+    orthogonal,
+    patches,
+)
 
 
 def convolution(images, kernel, stride, padding):
@@ -123,3 +131,30 @@ def flat(params):
         else:
             found |= {f"{name}/{k}": v for k, v in flat(part).items()}
     return found
+
+
+def matrices_of_qr(jaxpr):
+    """Number of axes of every operand of a QR decomposition in a program."""
+    found = []
+    for equation in jaxpr.eqns:
+        if "qr" in equation.primitive.name or "householder" in equation.primitive.name:
+            found += [equation.invars[0].aval.ndim]
+        for inner in jaxprs_in_params(equation.params):
+            found += matrices_of_qr(inner)
+    return found
+
+
+def test_initial_weights_are_made_one_matrix_at_a_time():
+    # A batch of QR decompositions blocks XLA's thread pool on two cores for ever.
+    def init(key):
+        return orthogonal(2.0)(key, (6, 3))
+
+    keys = jax.random.split(jax.random.key(0), 4).reshape(2, 2)
+    twice = jax.vmap(jax.vmap(init))
+    axes = matrices_of_qr(jax.make_jaxpr(twice)(keys).jaxpr)
+    assert set(axes) == {2}, axes
+    weights = np.asarray(jax.jit(twice)(keys))
+    assert weights.shape == (2, 2, 6, 3)
+    for one in weights.reshape(4, 6, 3):
+        np.testing.assert_allclose(one.T @ one, 4 * np.eye(3), atol=1e-5)
+    assert not np.allclose(weights[0, 0], weights[0, 1])

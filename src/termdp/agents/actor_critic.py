@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.networks import GridTorso, ImageTorso, VectorTorso
+from termdp.networks import GridTorso, ImageTorso, VectorTorso, orthogonal
 
 Carry = Any
 
@@ -48,9 +48,9 @@ class Heads(nn.Module):
     @nn.compact
     def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`[..., F]` to distribution parameters `[..., K]` and values `[...]`."""
-        small = nn.initializers.orthogonal(0.01)
+        small = orthogonal(0.01)
         policy = nn.Dense(self.num_outputs, kernel_init=small)(features)
-        value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0))(features)
+        value = nn.Dense(1, kernel_init=orthogonal(1.0))(features)
         return policy, value[..., 0]
 
 
@@ -90,7 +90,9 @@ class RecurrentActorCritic(nn.Module):
     def setup(self) -> None:
         """Name the parts once; both ways of use share them."""
         self.trunk = self.torso.clone()
-        self.cell = nn.OptimizedLSTMCell(self.cell_size)
+        self.cell = nn.OptimizedLSTMCell(
+            self.cell_size, recurrent_kernel_init=orthogonal(1.0)
+        )
         self.heads = Heads(self.num_outputs)
 
     def initial_carry(self, batch_shape: tuple[int, ...]) -> Carry:

@@ -13,7 +13,13 @@ import jax
 import jax.numpy as jnp
 
 from termdp.costs.config import CostConfig
-from termdp.networks import ImageTorso, RowConv, VectorTorso, dense_with_extra
+from termdp.networks import (
+    ImageTorso,
+    RowConv,
+    VectorTorso,
+    dense_with_extra,
+    orthogonal,
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class CostNetwork(nn.Module):
             features = ImageTorso()(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
-        small = nn.initializers.orthogonal(0.01)
+        small = orthogonal(0.01)
         cost = nn.Dense(1, kernel_init=small)(features)[..., 0]
         return nn.softplus(cost) if self.nonnegative else cost
 
