@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.costs import ensemble
 from termdp.training import checkpoint, cost_features, rollout
 from termdp.training.loop import Trainer
 from termdp.training.run_folder import RunFolder, RunSettings
@@ -72,23 +72,16 @@ def evaluate(
 
     Every environment plays exactly one episode, so that long ones are not missed.
     """
-    program, (scene, agent, switches) = (
-        trainer.program,
-        _begin(trainer, state, run, episodes, key),
-    )
-    play = jax.jit(
-        lambda scene, key: rollout.collect(
-            program.world, program.learner, *agent, switches, scene, key, CHUNK
-        )
-    )
+    scene, agent, switches = _begin(trainer, state, run, episodes, key)
     returns = np.full(episodes, np.nan)
     lengths = np.zeros(episodes, int)
     ends = np.full(episodes, "", object)
     limit = int(trainer.job.params.max_steps_in_episode)
     for _ in range(-(-limit // CHUNK)):
         key, key_play = jax.random.split(key)
-        scene, played = play(scene, key_play)
-        ended = np.asarray(played.ended)
+        scene, played = trainer.play(*agent, switches, scene, key_play, num_steps=CHUNK)
+        played = jax.tree.map(np.asarray, played)
+        ended = played.ended
         for index in np.flatnonzero(ended.any(axis=0) & np.isnan(returns)):
             first = int(np.argmax(ended[:, index]))
             returns[index] = played.episode_returns[first, index]
@@ -175,23 +168,19 @@ def watch_episode(
     trainer: Trainer, state: TrainState, run: int, key: jax.Array, limit: int
 ) -> Watched:
     """Play one episode of at most `limit` steps and keep everything."""
-    program, (scene, agent, switches) = (
-        trainer.program,
-        _begin(trainer, state, run, 1, key),
-    )
-    play = jax.jit(
-        lambda scene, key: rollout.collect(
-            program.world, program.learner, *agent, switches, scene, key, 1
-        )
-    )
-    learned = jax.jit(partial(_learned, switches, agent[1]))
+    scene, agent, switches = _begin(trainer, state, run, 1, key)
+    learned = jax.jit(_learned)
     states, observations, rows = [], [], []
     for step in range(limit):
         states.append(jax.tree.map(lambda x: x[0], scene.env_states.game))
         observations.append(np.asarray(scene.observations[0]))
         before = scene
-        scene, played = play(scene, jax.random.fold_in(key, step))
-        rows.append((played, learned(before, played) if agent[1] is not None else None))
+        key_step = jax.random.fold_in(key, step)
+        scene, played = trainer.play(*agent, switches, scene, key_step, num_steps=1)
+        estimate = None
+        if agent[1] is not None:
+            estimate = learned(switches, agent[1], before, played)
+        rows.append((played, estimate))
         if bool(played.ended[0, 0]):
             break
     last = rows[-1][0]
@@ -235,7 +224,7 @@ def _learned(switches: Any, costs: Any, before: Scene, played: Any) -> Any:
     recent = cost_features.remember(before.recent_costs, newest)
     sums = cost_features.recent_sums(recent, switches.window)
     accumulated = cost_features.accumulate(switches, costs, sums)
-    probability = jax.nn.sigmoid(accumulated.mean - jnp.mean(costs.params.bias))
+    probability = jax.nn.sigmoid(accumulated.mean - jnp.mean(ensemble.biases(costs)))
     return jnp.stack([accumulated.mean[0], probability[0]])
 
 

@@ -5,6 +5,7 @@ metrics and checkpoints, and tells whoever listens.
 """
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,7 @@ class Session:
             self._save(state)
             return state
         arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
+        check_same_configuration(manifest.get("configuration"), self.trainer.job)
         state = checkpoint.restore(jax.eval_shape(self.trainer.init), arrays)
         self.done = manifest["iteration"]
         self.seconds = manifest["seconds"]
@@ -220,6 +222,7 @@ class Session:
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "metrics_length": self.metrics_length,
+            "configuration": configuration(self.trainer.job),
         }
         checkpoint.save(self.folder.checkpoints, self.done, state, self.reports, facts)
 
@@ -228,6 +231,32 @@ def chunk_length(total: int) -> int:
     """Iterations per call to the device: the largest divisor up to a fiftieth."""
     limit = max(1, total // 50)
     return max(n for n in range(1, limit + 1) if total % n == 0)
+
+
+def configuration(job: Job) -> dict[str, Any]:
+    """All that decides how a run goes on, as plain data."""
+    method = dataclasses.asdict(job.methods[0])
+    del method["description"]
+    facts = {
+        **method,
+        **dataclasses.asdict(job.config),
+        "policy_update": "PPO" if job.policy_update is None else "custom",
+        "num_iterations": job.num_iterations,
+    }
+    found: dict[str, Any] = json.loads(json.dumps(facts))
+    return found
+
+
+def check_same_configuration(before: dict[str, Any] | None, job: Job) -> None:
+    """Refuse to go on with other numbers than the run began with."""
+    now = configuration(job)
+    differing = [name for name in now if before and before.get(name) != now[name]]
+    if differing:
+        raise ValueError(
+            "expected to resume with the configuration that the run began with, got "
+            f"another {', '.join(differing)}: go on from Python with what it was begun "
+            "with, or with the version of termdp in its config.json"
+        )
 
 
 def check_health(
