@@ -158,11 +158,16 @@ def main():
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--segments", type=int, default=8)
     parser.add_argument("--filters", type=int, default=CostConfig.filters)
+    parser.add_argument("--decay", type=float, default=CostConfig.weight_decay)
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--speed", action="store_true")
     args = parser.parse_args()
-    config = CostConfig(segments_per_step=args.segments, filters=args.filters)
+    config = CostConfig(
+        segments_per_step=args.segments,
+        filters=args.filters,
+        weight_decay=args.decay,
+    )
     if args.speed:
         speed_table(config)
         return

@@ -15,6 +15,7 @@ import pytest
 from termdp.costs import block
 from termdp.costs.config import CostConfig
 from termdp.costs.episodes import from_episodes
+from termdp.costs.metrics import area_under_curve
 from termdp.costs.offline import fit_buffer
 
 pytestmark = pytest.mark.slow
@@ -77,8 +78,6 @@ def test_rare_stops_are_enough_to_begin_with():
 
 def test_the_expected_area_under_the_curve_ignores_how_ties_are_broken():
     rng = np.random.default_rng(0)
-    from termdp.costs.metrics import area_under_curve
-
     probs = rng.integers(4, size=1000) / 8
     jittered = probs + rng.random(1000) * 1e-6
     exact = area_under_curve(probs, probs)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from termdp.costs import ensemble
@@ -115,12 +114,17 @@ def score(
     """
     task = task or BlockTask()
     obs, actions, starts, truth, labels, probs = _joined(held_out)
-    costs = np.asarray(jax.jit(ensemble.member_costs)(state, obs, actions), np.float64)
-    sums = jax.vmap(lambda c: window_sums(c, task.window, jnp.asarray(starts)))(
-        jnp.asarray(costs)
+    # A few fixed lengths, so that seeds and tasks share a compiled program.
+    rest = -len(truth) % 16384
+    obs, actions, starts = (
+        np.pad(x, [(0, rest)] + [(0, 0)] * (x.ndim - 1)) for x in (obs, actions, starts)
+    )
+    costs, sums = (
+        np.asarray(x, np.float64)[:, : len(truth)]
+        for x in _predictions(state, obs, actions, starts, task.window)
     )
     biases = np.asarray(ensemble.biases(state), np.float64)
-    estimate = (1 / (1 + np.exp(biases[:, None] - np.asarray(sums)))).mean(axis=0)
+    estimate = (1 / (1 + np.exp(biases[:, None] - sums))).mean(axis=0)
     labels = probs if expected else labels
     mean_cost = costs.mean(axis=0)
     return BlockScore(
@@ -134,6 +138,19 @@ def score(
         bias=float(biases.mean()),
         smallest_std=float(costs.std(axis=1).min()),
     )
+
+
+@jax.jit
+def _predictions(
+    state: ensemble.CostState,
+    obs: jax.Array,
+    actions: jax.Array,
+    starts: jax.Array,
+    window: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """c_m and C_m of steps laid end to end, `[M, t]`."""
+    costs = ensemble.member_costs(state, obs, actions)
+    return costs, jax.vmap(lambda c: window_sums(c, window, starts))(costs)
 
 
 def _joined(held_out: Sequence[KnownEpisode]) -> tuple[np.ndarray, ...]:

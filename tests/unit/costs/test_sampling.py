@@ -43,6 +43,20 @@ def compiled(config):
     )
 
 
+@lru_cache
+def compiled_draw(config):
+    """Jitted draw with the window sums of each member's stretches."""
+
+    def draw(key, buffer, window):
+        segments = sample(key, buffer, window, config)
+        costs = segments.obs[..., 0]
+        return segments, jax.vmap(window_sums, in_axes=(0, None, 0))(
+            costs, window, segments.starts
+        )
+
+    return jax.jit(draw)
+
+
 def filled_buffer(rng, num_rollouts, end_rate, config):
     """A buffer and its twin; the observation is the cost, the action the place."""
     add, _ = compiled(config)
@@ -126,16 +140,14 @@ def test_drawn_trajectories_hold_the_twins_examples_only(
     rng = np.random.default_rng(seed)
     buffer, twin = filled_buffer(rng, num_rollouts, end_rate, config)
     whole = replace(buffer, weights=jnp.ones_like(buffer.weights))
-    segments = jax.jit(partial(sample, config=config))(
-        jax.random.key(seed), whole, window
-    )
+    segments, all_sums = compiled_draw(config)(jax.random.key(seed), whole, window)
     oldest = twin.first_usable_row(ROWS, config.buffer_episodes)
     expected = twin.examples(window, oldest)
     episode_of = {s.place: s.episode for e in twin.episodes for s in e}
     for member in range(config.members):
-        costs, starts = segments.obs[member, ..., 0], segments.starts[member]
-        sums = window_sums(costs, window, starts)
+        sums = np.asarray(all_sums[member])
         place = np.asarray(segments.actions[member, ..., 0]).astype(int)
+        label = np.asarray(segments.labels[member])
         is_used = np.asarray(segments.weights[member] > 0)
         for s in range(config.segments_per_step):
             drawn = [divmod(p, ENVS) for p in place[is_used[:, s], s]]
@@ -143,7 +155,7 @@ def test_drawn_trajectories_hold_the_twins_examples_only(
             assert len(set(drawn)) == len(drawn)
         for t, s in zip(*np.nonzero(is_used), strict=True):
             total, twin_label = expected[divmod(place[t, s], ENVS)]
-            assert segments.labels[member, t, s] == twin_label
+            assert label[t, s] == twin_label
             assert sums[t, s] == pytest.approx(total, abs=1e-5)
 
 
