@@ -157,6 +157,11 @@ class Trainer:
         self.program = make_program(job)
         self.switches = job.switches()
         self._compiled: dict[int, Any] = {}
+        # Compiled once for all runs: what differs between them is an argument.
+        self.play = jax.jit(
+            partial(rollout.collect, self.program.world, self.program.learner),
+            static_argnames=("num_steps",),
+        )
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
