@@ -26,10 +26,10 @@ demo: setup
 	$(BIN)/python -m termdp demo --out demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 coverage: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .

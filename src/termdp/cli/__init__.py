@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         _fail(f"expected a command ({', '.join(COMMANDS)}), got {name!r}")
-    if name in COMPILING and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    if name in COMPILING:
         _keep_compiled_programs()
     command = importlib.import_module(f"termdp.cli.{name}")
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
@@ -55,15 +55,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _keep_compiled_programs() -> None:
-    """Compile once per machine: JAX keeps programs on disk between commands.
-
-    Not on the CPU, where programs read back from the cache hang (jaxlib 0.10.2).
-    """
-    import jax
-
-    if jax.default_backend() != "cpu":
-        folder = Path.home() / ".cache" / "termdp" / "jax"
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    """Compile once per machine: JAX keeps programs on disk between commands."""
+    folder = Path.home() / ".cache" / "termdp" / "jax"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
 
 
 def _overview() -> str:

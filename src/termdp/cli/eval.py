@@ -44,11 +44,12 @@ def run(args: Args) -> None:
     for heading in headings:
         table.add_column(heading, justify="right")
     for row in [*found["seeds"], {"seed": "all", **found["all"]}]:
-        low, high = row["return_interval"]
+        interval = row["return_interval"]
+        shown = "–" if interval is None else "{:.3f} … {:.3f}".format(*interval)
         table.add_row(
             str(row["seed"]),
             f"{row['return_mean']:.3f}",
-            f"{low:.3f} … {high:.3f}",
+            shown,
             f"{row['length_mean']:.1f}",
             f"{row['stop_rate']:.1%}",
             f"{row['terminated_rate']:.1%}",

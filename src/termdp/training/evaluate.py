@@ -119,7 +119,10 @@ def _describe(played: Episodes) -> dict[str, Any]:
     mean, half_width = confidence_interval(list(played.returns))
     return {
         "return_mean": mean,
-        "return_interval": [mean - half_width, mean + half_width],
+        # One episode has no interval; JSON has no NaN.
+        "return_interval": None
+        if math.isnan(half_width)
+        else [mean - half_width, mean + half_width],
         "length_mean": float(np.mean(played.lengths)),
         "stop_rate": played.rate("stopped"),
         "terminated_rate": played.rate("game_over"),
