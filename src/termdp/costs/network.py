@@ -72,6 +72,12 @@ class CostNetwork(nn.Module):
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
         small = orthogonal(0.01)
         cost = nn.Dense(1, kernel_init=small)(features)[..., 0]
+        if self.kind == "vector" and self.actions.discrete:
+            # "How often was *this* item shown" needs an output per action: a product
+            # of observation and action that few hidden units cannot make.
+            seen = jnp.concatenate([obs.astype(jnp.float32), features], axis=-1)
+            each = nn.Dense(self.actions.size, kernel_init=small)(seen)
+            cost = cost + jnp.sum(each * chosen, axis=-1)
         return nn.softplus(cost) if self.nonnegative else cost
 
 
