@@ -66,15 +66,15 @@ def learned_blocks(seeds, config, task, num_train, num_steps):
 def block_table(args, config, title):
     task = RARE if args.rare else COMMON
     start = time.perf_counter()
-    seeds = range(args.seeds)
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     states, data = learned_blocks(
         seeds, config, task, 400 if args.rare else 1000, args.steps
     )
     took = time.perf_counter() - start
     print(f"\n{title}: {args.seeds} seeds, {args.steps} steps, {took:.0f} s")
     print("seed  ΔAUC  (drawn)  Δloss %  (drawn)  corr  bias  on / off  least std")
-    for seed, (_, held_out) in zip(seeds, data, strict=True):
-        state = jax.tree.map(lambda x, i=seed: x[i], states)
+    for index, (seed, (_, held_out)) in enumerate(zip(seeds, data, strict=True)):
+        state = jax.tree.map(lambda x, i=index: x[i], states)
         mean = block.score(state, held_out, task, expected=True)
         drawn = block.score(state, held_out, task)
         print(
@@ -155,6 +155,7 @@ def speed_table(config):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--segments", type=int, default=8)
     parser.add_argument("--filters", type=int, default=CostConfig.filters)

@@ -65,7 +65,7 @@ def test_the_block_is_found_and_the_model_is_as_good_as_the_truth():
 
 
 def test_rare_stops_are_enough_to_begin_with():
-    """0.6% of the steps are stops, a fifth of the gradient steps of above."""
+    """0.6% of the steps are stops; a third of the steps of above, half the batch."""
     task = block.BlockTask(min_rate=0.0, max_rate=0.06)
     config = CostConfig(segments_per_step=4)
     states, held_out = learned(task, 400, config, [0], 400, 1000)

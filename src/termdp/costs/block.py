@@ -110,7 +110,7 @@ def score(
         expected: whether to score against the true stop probabilities instead of the
             stops that were drawn. Accumulated costs are whole numbers here: the true
             model has many ties, and breaking them at random moves the area under the
-            curve of 400 episodes by ±0.003. The expectation has no such noise.
+            curve of 400 episodes by ±0.0025. The expectation has no such noise.
     """
     task = task or BlockTask()
     obs, actions, starts, truth, labels, probs = _joined(held_out)
