@@ -1,0 +1,76 @@
+"""`termdp`, `termdp envs` and `termdp methods`, for people and for programs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from termdp.agents.methods import METHODS
+from termdp.cli import COMMANDS, main
+from termdp.registry import REGISTRY
+
+KEYS = {
+    "id",
+    "gym_id",
+    "observation_shape",
+    "num_actions",
+    "cost",
+    "window",
+    "bias",
+    "description",
+}
+
+
+def test_environments_as_json(capsys):
+    main(["envs", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["id"] for row in rows] == list(REGISTRY)
+    assert all(set(row) == KEYS for row in rows)
+    breakout = next(row for row in rows if row["id"] == "breakout")
+    assert breakout["gym_id"] == "termdp/Breakout-v0"
+    assert breakout["observation_shape"] == [10, 10, 4]
+    assert (breakout["num_actions"], breakout["window"], breakout["bias"]) == (3, 30, 6)
+
+
+def test_environments_as_a_table(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    main(["envs"])
+    shown = capsys.readouterr().out
+    assert all(env_id in shown for env_id in REGISTRY)
+
+
+def test_methods(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    main(["methods", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["id"] for row in rows] == list(METHODS)
+    main(["methods"])
+    assert "termpg_penalty" in capsys.readouterr().out
+
+
+def test_overview_and_version(capsys):
+    main([])
+    overview = capsys.readouterr().out
+    assert all(name in overview for name in COMMANDS)
+    main(["--version"])
+    assert capsys.readouterr().out.startswith("termdp 0.")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_helps_with_an_example(name, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        main([name, "--help"])
+    assert exit_info.value.code == 0
+    assert f"termdp {name}" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_as_a_module():
+    found = subprocess.run(
+        [sys.executable, "-m", "termdp", "nonsense"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 2
+    assert "expected a command" in found.stderr and "Traceback" not in found.stderr
