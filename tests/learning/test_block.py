@@ -1,6 +1,6 @@
 """Costs from stops alone, on data whose costs are known.
 
-Three seeds here; the table of ten is printed by benchmarks/cost_learning.py. Scores are
+Two seeds here; the table of ten is printed by benchmarks/cost_learning.py. Scores are
 expected ones: with drawn stops, 400 held-out episodes cannot resolve 0.002 of the area
 under the curve (see `termdp.costs.block.score`).
 """
@@ -19,6 +19,12 @@ from termdp.costs.metrics import area_under_curve
 from termdp.costs.offline import fit_buffer
 
 pytestmark = pytest.mark.slow
+
+# Against conftest's flags: these programs run for long, so optimising them pays.
+RUNS_LONG = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+}
 
 
 def learned(task, num_train, config, seeds, num_steps, num_rows):
@@ -46,7 +52,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
         num_steps=num_steps,
     )
     keys = jnp.stack([jax.random.key(1000 + seed) for seed in seeds])
-    states, _ = jax.jit(jax.vmap(fit))(keys, buffer)
+    states, _ = jax.jit(jax.vmap(fit), compiler_options=RUNS_LONG)(keys, buffer)
     return [jax.tree.map(lambda x, i=i: x[i], states) for i in range(len(seeds))], (
         held_out
     )
@@ -54,7 +60,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
 
 def test_the_block_is_found_and_the_model_is_as_good_as_the_truth():
     task = block.BlockTask()
-    states, held_out = learned(task, 1000, CostConfig(), range(3), 1200, 1000)
+    states, held_out = learned(task, 1000, CostConfig(), range(2), 1200, 1000)
     for state, episodes in zip(states, held_out, strict=True):
         score = block.score(state, episodes, task, expected=True)
         assert score.auc > score.true_auc - 0.002

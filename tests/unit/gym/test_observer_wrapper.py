@@ -77,6 +77,7 @@ def test_seed_determines_stops_and_watching_changes_nothing_else():
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.filterwarnings("ignore:.*A Box observation space")
 def test_agrees_with_gymnasium_checks():
     env = ObserverWrapper(
         gymnasium.make("CartPole-v1").unwrapped,
