@@ -28,12 +28,15 @@ class ObserverMemory(NamedTuple):
     """What the observer carries from step to step within an episode.
 
     Attributes:
-        recent: the last costs, oldest first, `[..., capacity]`; for an observer without
-            a window one number, the accumulated cost, `[..., 1]`.
+        recent: the last costs `[..., capacity]`, a ring: the cost of the episode's step
+            t stands at t mod capacity, what is older than the episode is ignored. For
+            an observer without a window one number, the accumulated cost, `[..., 1]`.
+        steps: how many steps of the episode were seen.
         countdown: steps until a stop that is already decided, −1 if none is.
     """
 
     recent: Any
+    steps: Any
     countdown: Any
 
 
@@ -124,6 +127,7 @@ class Observer:
         """The memory at the start of an episode: nothing has been charged yet."""
         return ObserverMemory(
             recent=xp.zeros((*batch_shape, self.capacity), np.float32),
+            steps=xp.zeros(batch_shape, np.int32),
             countdown=xp.full(batch_shape, _NOBODY_WAITING, np.int32),
         )
 
@@ -148,7 +152,7 @@ def watch(
     Returns:
         The memory after the step and the verdict on it.
     """
-    recent, window_cost = _accumulate(observer, memory.recent, cost, xp)
+    recent, window_cost = _accumulate(observer, memory, cost, xp)
     logistic = (
         stop_probability(window_cost, observer.bias)
         if xp is jnp
@@ -163,29 +167,41 @@ def watch(
         xp.where(decided, observer.delay, _NOBODY_WAITING),
     ).astype(np.int32)
     verdict = Verdict(window_cost, probability, countdown == 0)
-    return ObserverMemory(recent, countdown), verdict
+    return ObserverMemory(recent, memory.steps + 1, countdown), verdict
+
+
+def forget(memory: ObserverMemory, ended: Any, xp: ModuleType = jnp) -> ObserverMemory:
+    """The memory with which those whose episode ended go on: an empty one.
+
+    The costs themselves may stay: what is older than the episode is ignored.
+    """
+    steps = xp.where(ended, np.int32(0), memory.steps)
+    countdown = xp.where(ended, np.int32(_NOBODY_WAITING), memory.countdown)
+    return ObserverMemory(memory.recent, steps, countdown)
 
 
 def _accumulate(
-    observer: Observer, recent: Any, cost: Any, xp: ModuleType
+    observer: Observer, memory: ObserverMemory, cost: Any, xp: ModuleType
 ) -> tuple[Any, Any]:
     """Memory and accumulated cost C_t after one more cost."""
     newest = xp.asarray(cost, np.float32)[..., None]
-    if observer.leak is not None:
-        accumulated = np.float32(1) * observer.leak * recent + newest
-        return accumulated.astype(np.float32), accumulated[..., 0]
-    if observer.window is None:
-        accumulated = recent + newest
+    seen = xp.asarray(memory.steps)[..., None]
+    if observer.leak is not None or observer.window is None:
+        kept = 1.0 if observer.leak is None else observer.leak
+        before = xp.where(seen == 0, np.float32(0), memory.recent)
+        accumulated = (before * kept + newest).astype(np.float32)
         return accumulated, accumulated[..., 0]
-    capacity = recent.shape[-1]
+    capacity = memory.recent.shape[-1]
     if capacity < observer.capacity:
         raise ValueError(
             f"expected a state that remembers {observer.capacity} steps, got one that "
             f"remembers {capacity}: reset the environment after enlarging the window"
         )
-    recent = xp.concatenate([recent[..., 1:], newest], axis=-1)
-    inside = xp.arange(capacity) >= capacity - observer.window
-    # Zeros stand before the episode's first step, so short histories need no case.
+    places = xp.arange(capacity, dtype=np.int32)
+    present = seen % capacity
+    recent = xp.where(places == present, newest, memory.recent)
+    age = xp.where(places <= present, present - places, present - places + capacity)
+    inside = age < xp.minimum(observer.window, seen + 1)
     return recent, xp.sum(xp.where(inside, recent, np.float32(0)), axis=-1)
 
 

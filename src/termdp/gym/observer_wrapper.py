@@ -9,7 +9,7 @@ from termdp.gym.face import check_action
 from termdp.observer import Observer, ObserverMemory, checked_cost, watch
 
 
-class ObserverWrapper(gymnasium.Wrapper):
+class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """Puts an observer around any Gymnasium environment.
 
     A stop ends the episode as `terminated`; `info` says which end it was (`game_over`,
@@ -32,8 +32,10 @@ class ObserverWrapper(gymnasium.Wrapper):
     """
 
     def __init__(self, env: gymnasium.Env, observer: Observer):
-        super().__init__(env)
         check_observer(observer)
+        # Lets Gymnasium make the environment again from its specification.
+        gymnasium.utils.RecordConstructorArgs.__init__(self, observer=observer)
+        gymnasium.Wrapper.__init__(self, env)
         self.observer = observer
         self._generator = np.random.default_rng()
         self._memory: ObserverMemory | None = None

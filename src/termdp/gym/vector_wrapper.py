@@ -14,7 +14,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from termdp.gym.observer_wrapper import check_observer, observer_generator
-from termdp.observer import Observer, ObserverMemory, Verdict, checked_cost, watch
+from termdp.observer import (
+    Observer,
+    ObserverMemory,
+    Verdict,
+    checked_cost,
+    forget,
+    watch,
+)
 
 
 class ObserverVectorWrapper(VectorWrapper):
@@ -136,10 +143,7 @@ class ObserverVectorWrapper(VectorWrapper):
         assert self._memory is not None
         memory, verdict = watch(self.observer, self._memory, costs, uniform, np)
         # A copy that is being reset is not watched: its memory stays empty.
-        self._memory = ObserverMemory(
-            np.where(playing[:, None], memory.recent, self._memory.recent),
-            np.where(playing, memory.countdown, self._memory.countdown),
-        )
+        self._memory = forget(memory, ~playing, np)
         return Verdict(
             np.where(playing, verdict.window_cost, np.float32(0)),
             np.where(playing, verdict.stop_probability, np.float32(0)),
@@ -168,13 +172,9 @@ class ObserverVectorWrapper(VectorWrapper):
         return self.env.reset(options={"reset_mask": mask.copy()})
 
     def _forget(self, mask: np.ndarray) -> None:
-        fresh = self.observer.initial_memory((self.num_envs,), np)
         if self._memory is None:
-            self._memory = fresh
-        self._memory = ObserverMemory(
-            np.where(mask[:, None], fresh.recent, self._memory.recent),
-            np.where(mask, fresh.countdown, self._memory.countdown),
-        )
+            self._memory = self.observer.initial_memory((self.num_envs,), np)
+        self._memory = forget(self._memory, mask, np)
 
 
 def _autoreset_mode(env: VectorEnv) -> AutoresetMode:

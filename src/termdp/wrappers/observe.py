@@ -16,7 +16,7 @@ from flax import struct
 from gymnax.environments import environment
 
 from termdp.envs.base import Game
-from termdp.observer import Observer, ObserverMemory, checked_cost, watch
+from termdp.observer import Observer, ObserverMemory, checked_cost, forget, watch
 
 
 @struct.dataclass
@@ -139,14 +139,14 @@ class ObservedEnvironment(environment.Environment):
             before any reset.
         """
         params = self.default_params if params is None else params
-        key_game, key_stop, key_reset = jax.random.split(key, 3)
+        key_game, key_stop = jax.random.split(key)
         observer = params.observer
         cost = jnp.asarray(observer.cost(state.observation, action), jnp.float32)
         memory, verdict = watch(
             observer, state.memory, cost, jax.random.uniform(key_stop)
         )
         play = self._play_bare if self._is_bare else self._play_wrapped
-        played = play(key_game, key_reset, state.game, action, params.game)
+        played = play(key_game, state.game, action, params.game)
 
         stopped = verdict.stop & ~played.game_over
         truncated = played.truncated & ~played.game_over & ~stopped
@@ -158,7 +158,7 @@ class ObservedEnvironment(environment.Environment):
             observation = self.game_env.next_obs(
                 begins_anew, played.fresh[0], played.ongoing[0], game
             )
-        memory = _choose(terminated | truncated, observer.initial_memory(), memory)
+        memory = forget(memory, terminated | truncated)
         info = {
             **played.info,
             "terminated": terminated,
@@ -174,10 +174,12 @@ class ObservedEnvironment(environment.Environment):
         return observation, state, played.reward, terminated, truncated, info
 
     def _play_bare(
-        self, key: jax.Array, key_reset: jax.Array, game: Any, action: Any, params: Any
+        self, key: jax.Array, game: Any, action: Any, params: Any
     ) -> _Played:
         """Step the game itself and prepare its next episode."""
         env = self.game_env
+        split = env.split_key if isinstance(env, Game) else jax.random.split
+        key, key_reset = split(key)
         final_obs, final_game, reward, game_over, info = env.step_env(
             key, game, action, params
         )
@@ -198,9 +200,10 @@ class ObservedEnvironment(environment.Environment):
         )
 
     def _play_wrapped(
-        self, key: jax.Array, key_reset: jax.Array, game: Any, action: Any, params: Any
+        self, key: jax.Array, game: Any, action: Any, params: Any
     ) -> _Played:
         """Step an environment that resets itself when its own episode ends."""
+        key, key_reset = jax.random.split(key)
         obs, game, reward, terminated, truncated, info = self.game_env.step(
             key, game, action, params
         )
