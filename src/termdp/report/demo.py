@@ -51,7 +51,7 @@ class DemoSettings:
 
     env: str = "recommender"
     overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
-    steps: int = 300_000
+    steps: int = 200_000
     seeds: int = 3
     episodes: int = 128
 
