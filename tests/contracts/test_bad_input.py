@@ -62,6 +62,8 @@ BAD_WORDS = [
         "'maybe'",
     ),
     (["train", "breakout", "pg", "--discount", "2"], "discount to be a number in", "2"),
+    (["train", "breakout", "termpg", "--discount", "0.9"], "discount", "dynamic"),
+    (["train", "breakout", "pg", "--optimism", "mean"], "optimism", "learns no costs"),
     (["train", "breakout", "termpg", "--window-factor", "0"], "window_factor", "0"),
     (["train", "--resume", "nowhere"], "expected the folder of a run", "nowhere"),
     (["eval", "nowhere"], "expected the folder of a run", "nowhere"),

@@ -15,8 +15,6 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-Flag = tyro.conf.FlagConversionOff
-
 
 @dataclass(frozen=True)
 class Args:
@@ -135,10 +133,13 @@ def run(args: Args) -> None:
 
 def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
     """An argument next to --resume must not contradict the run."""
+    from termdp.agents.methods import find_method
     from termdp.training.run_folder import RunFolder
 
     _, settings = RunFolder.open(out)
-    known = dataclasses.asdict(settings) | settings.method_changes
+    method = find_method(settings.method, **settings.method_changes)
+    known = dataclasses.asdict(method) | dataclasses.asdict(settings)
+    known["stop_handling"] = method.handles_stops
     for name, value in given.items():
         if known.get(name) != value:
             flag = name if name in ("env", "method") else f"--{name.replace('_', '-')}"
@@ -146,6 +147,8 @@ def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
                 f"expected {flag} {known.get(name)} as in {out}, got {value}: a run "
                 "resumes with the configuration it began with"
             )
+    if not args.observer and settings.env_overrides.get("observer") is not False:
+        raise ValueError(f"expected no --no-observer: the run in {out} has an observer")
     if args.out is not None and args.out.resolve() != out.resolve():
         raise ValueError(f"expected no --out next to --resume {out}, got {args.out}")
 

@@ -6,6 +6,7 @@ import gymnasium
 import jax
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 from gymnax.environments import spaces as jax_spaces
 
 from termdp.registry import make
@@ -120,6 +121,24 @@ def check_action(action: Any, space: spaces.Space) -> None:
         action = action[()] if action.shape == () else action
     if not space.contains(action):
         raise ValueError(f"expected an action in {space}, got {action!r}")
+
+
+def check_vector_step(env: Any, actions: Any, ended: np.ndarray) -> None:
+    """One clear sentence for a step that a vector environment cannot take.
+
+    Args:
+        env: with `action_space` and `autoreset_mode`.
+        actions: one per copy.
+        ended: which copies' episodes ended in the last step.
+    """
+    if not env.action_space.contains(np.asarray(actions)):
+        raise ValueError(f"expected actions in {env.action_space}, got {actions!r}")
+    if env.autoreset_mode is AutoresetMode.DISABLED and ended.any():
+        raise ValueError(
+            "expected reset(options={'reset_mask': …}) before step(): the episodes of "
+            f"copies {np.flatnonzero(ended).tolist()} have ended and autoreset is "
+            "disabled"
+        )
 
 
 def to_gymnasium(space: Any) -> spaces.Space:

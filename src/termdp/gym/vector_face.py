@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from termdp.gym.face import to_gymnasium
+from termdp.gym.face import check_vector_step, to_gymnasium
 from termdp.registry import make
 
 
@@ -86,16 +86,7 @@ class JaxVectorEnv(VectorEnv):
         """Step all copies (NEXT_STEP: those whose episode goes on)."""
         if self._states is None:
             raise ValueError("expected reset() before the first step()")
-        if not self.action_space.contains(np.asarray(actions)):
-            raise ValueError(
-                f"expected actions in {self.action_space}, got {actions!r}"
-            )
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
-            raise ValueError(
-                "expected reset(options={'reset_mask': …}) before step(): the episodes "
-                f"of copies {np.flatnonzero(self._ended).tolist()} have ended and "
-                "autoreset is disabled"
-            )
+        check_vector_step(self, actions, self._ended)
         waiting = self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
         (self._observations, self._states), results = _step(
             self.jax_env,

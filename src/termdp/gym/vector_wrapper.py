@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
+from termdp.gym.face import check_vector_step
 from termdp.gym.observer_wrapper import check_observer, observer_generator
 from termdp.observer import (
     Observer,
@@ -112,16 +113,7 @@ class ObserverVectorWrapper(VectorWrapper):
     def _check(self, actions: Any) -> None:
         if self._memory is None:
             raise ValueError("expected reset() before the first step()")
-        if not self.action_space.contains(np.asarray(actions)):
-            raise ValueError(
-                f"expected actions in {self.action_space}, got {actions!r}"
-            )
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
-            raise ValueError(
-                "expected reset(options={'reset_mask': …}) before step(): the episodes "
-                f"of copies {np.flatnonzero(self._ended).tolist()} have ended and "
-                "autoreset is disabled"
-            )
+        check_vector_step(self, actions, self._ended)
 
     def _costs(self, actions: Any, playing: np.ndarray) -> np.ndarray:
         pairs = zip(

@@ -70,7 +70,7 @@ def train(
     else:
         _check_own_env(env, options)
         job_env, job_params = env, params if params is not None else env.default_params
-    chosen = _choose_method(method, settings.env, changes)
+    chosen = _choose_method(method, changes)
     job = make_job(
         job_env,
         job_params,
@@ -112,7 +112,7 @@ def load_trainer(settings: RunSettings) -> Trainer:
             "a Method of its own"
         )
     env, params = make_watched(settings.env, **settings.env_overrides)
-    method = _choose_method(settings.method, settings.env, settings.method_changes)
+    method = _choose_method(settings.method, settings.method_changes)
     return Trainer(make_job(env, params, method, settings))
 
 
@@ -152,10 +152,30 @@ def make_job(
     )
 
 
-def _choose_method(method: str | Method, env_id: str, changes: dict) -> Method:
+# Numbers that mean nothing to a method without learned costs.
+_COST_NUMBERS = (
+    "optimism",
+    "std_factor",
+    "uncertainty",
+    "window_factor",
+    "cost_penalty",
+    "bonus",
+)
+
+
+def _choose_method(method: str | Method, changes: dict[str, Any]) -> Method:
     if isinstance(method, Method):
-        return dataclasses.replace(method, **changes)
-    return find_method(method, **changes)
+        chosen, name = dataclasses.replace(method, **changes), "this method"
+    else:
+        chosen, name = find_method(method, **changes), method
+    for number in changes:
+        unused = number in _COST_NUMBERS and not chosen.learns_costs
+        if unused or (number == "discount" and chosen.dynamic_discount):
+            raise ValueError(
+                f"expected only numbers that {name} uses, got {number}: it "
+                + ("learns no costs" if unused else "has the dynamic discount")
+            )
+    return chosen
 
 
 def _check_own_env(env: Any, options: dict[str, Any]) -> None:
