@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
+
+Word = tyro.conf.Positional[str | None]
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class Args:
     Example: termdp train breakout termpg --steps 1000000 --seeds 5 --out runs/breakout
     """
 
-    env: tyro.conf.Positional[str | None] = None
+    env: Annotated[Word, tyro.conf.arg(metavar="ENV")] = None
     """Environment (`termdp envs`)."""
-    method: tyro.conf.Positional[str | None] = None
+    method: Annotated[Word, tyro.conf.arg(metavar="METHOD")] = None
     """Method (`termdp methods`)."""
     steps: int | None = None
     """Decisions per seed; 1,000,000 unless given."""

@@ -14,6 +14,7 @@ again instead of the one chosen. The last action survives the end of an episode;
 "nothing" after an explicit reset.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import jax
@@ -64,7 +65,7 @@ class Outcome(struct.PyTreeNode):
     game_over: jax.Array
 
 
-class MinAtarGame(Game):
+class MinAtarGame(Game, ABC):
     """A MinAtar game in gymnax's API.
 
     Subclasses write the rules: `sample_draws`, `first_state`, `play` and `board`.
@@ -107,21 +108,21 @@ class MinAtarGame(Game):
         del params
         return spaces.Box(False, True, (SIZE, SIZE, len(self.channels)), jnp.bool_)
 
+    @abstractmethod
     def sample_draws(self, key: jax.Array) -> Any:
         """All the chance of one step, each draw with its meaning."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first_state(self, key: jax.Array) -> Any:
         """The state an episode begins in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def play(self, state: Any, move: jax.Array, draws: Any, params: Any) -> Outcome:
         """The rules: what the executed `move` (of `ACTION_NAMES`) leads to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def board(self, state: Any) -> jax.Array:
         """The board of a state, `bool [10, 10, channels]`."""
-        raise NotImplementedError
 
     def get_obs(
         self, state: Any, params: Any = None, key: jax.Array | None = None
