@@ -1,0 +1,1 @@
+"""People as observers: rides, stops, and models of those who stopped them."""
