@@ -78,7 +78,11 @@ def make_trainer(methods, seeds):
     return Trainer(Job(env, params, tuple(methods), tuple(seeds), TINY, ITERATIONS))
 
 
-FEED_FORWARD = {name: m for name, m in METHODS.items() if not m.recurrent}
+FEED_FORWARD = {
+    name: method.for_environment("breakout")
+    for name, method in METHODS.items()
+    if not method.recurrent
+}
 PAIRS = [(name, seed) for name in FEED_FORWARD for seed in (0, 1)]
 
 
@@ -129,7 +133,7 @@ def test_seeds_and_methods_differ(all_at_once):
 @pytest.mark.parametrize("method", ["termpg_half_window", "pg"])
 def test_a_run_among_others_is_the_run_alone(all_at_once, method):
     _, together, reports = all_at_once
-    trainer = make_trainer([METHODS[method]], [1])
+    trainer = make_trainer([FEED_FORWARD[method]], [1])
     alone, its_reports = trainer.advance(trainer.init(), ITERATIONS)
     run = PAIRS.index((method, 1))
     for name, values in its_reports.items():

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from termdp.agents.matched_discounts import MATCHED_DISCOUNTS
 from termdp.costs.optimism import KINDS, UNCERTAINTIES, Optimism, make_optimism
 
 STOP_HANDLINGS = ("expected", "cut", "ignored")
@@ -33,7 +34,8 @@ class Method:
         learns_costs: fits cost networks and shows the accumulated cost to the policy.
         knows_costs: uses the true accumulated cost and the true stop probability.
         dynamic_discount: γ_t = 1 − ρ(z_t) instead of the constant.
-        discount: the constant discount of the others.
+        discount: the constant discount of the others; None for the constant that
+            TermPG's discount averages to on the environment (`for_environment`).
         stop_handling: `expected`: a stopped step bootstraps from the state that would
             have followed; `cut`: a stop is an end; `ignored`: no ending of any kind is
             an end for the values. None takes `expected` with the dynamic discount and
@@ -52,7 +54,7 @@ class Method:
     learns_costs: bool = False
     knows_costs: bool = False
     dynamic_discount: bool = False
-    discount: float = 0.99
+    discount: float | None = 0.99
     stop_handling: str | None = None
     stop_penalty: float = 0.0
     cost_penalty: float = 0.0
@@ -73,7 +75,7 @@ class Method:
                 "expected dynamic_discount only with learns_costs or knows_costs, got "
                 "neither: there are no costs to make it of"
             )
-        if not 0.0 <= self.discount <= 1.0:
+        if self.discount is not None and not 0.0 <= self.discount <= 1.0:
             raise ValueError(
                 f"expected discount to be a number in [0, 1], got {self.discount}"
             )
@@ -93,6 +95,17 @@ class Method:
         default = "expected" if self.dynamic_discount else "cut"
         return self.stop_handling or default
 
+    def for_environment(self, env_id: str) -> "Method":
+        """The method with its discount filled in from the table of matched ones."""
+        if self.discount is not None:
+            return self
+        if env_id not in MATCHED_DISCOUNTS:
+            raise ValueError(
+                "expected an environment with a matched discount "
+                f"({', '.join(MATCHED_DISCOUNTS)}), got {env_id!r}: pass --discount"
+            )
+        return dataclasses.replace(self, discount=MATCHED_DISCOUNTS[env_id])
+
     def learner_window(self, window: int) -> int:
         """max(1, floor(factor · w))."""
         return max(1, int(np.floor(self.window_factor * window)))
@@ -103,6 +116,11 @@ class Method:
         Args:
             window: how many steps the observer remembers.
         """
+        if self.discount is None:
+            raise ValueError(
+                "expected a discount, got a method that takes it from the environment: "
+                "call for_environment first, or give the number"
+            )
         optimism = make_optimism(self.optimism, self.std_factor, self.uncertainty)
         return MethodSwitches(
             sees_costs=jnp.float32(self.learns_costs or self.knows_costs),
@@ -178,6 +196,9 @@ METHODS: dict[str, Method] = {
     ),
     "pg_0.953": _vary(
         _PG, "PPO with the published discount's constant", discount=0.953
+    ),
+    "pg_matched": _vary(
+        _PG, "PPO with the constant TermPG's discount averages to", discount=None
     ),
 }
 

@@ -38,7 +38,8 @@ def run(args: Args) -> None:
     for heading in ("id", "what it is", "discount", "stop handling", "optimism"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        discount = "dynamic" if row["dynamic_discount"] else f"{row['discount']:g}"
+        constant = "matched" if row["discount"] is None else f"{row['discount']:g}"
+        discount = "dynamic" if row["dynamic_discount"] else constant
         optimism = row["optimism"] if row["learns_costs"] else "–"
         table.add_row(
             row["id"], row["description"], discount, row["stop_handling"], optimism

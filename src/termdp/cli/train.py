@@ -140,6 +140,7 @@ def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
 
     _, settings = RunFolder.open(out)
     method = find_method(settings.method, **settings.method_changes)
+    method = method.for_environment(settings.env)
     known = dataclasses.asdict(method) | dataclasses.asdict(settings)
     known["stop_handling"] = method.handles_stops
     for name, value in given.items():

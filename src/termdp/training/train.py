@@ -70,7 +70,7 @@ def train(
     else:
         _check_own_env(env, options)
         job_env, job_params = env, params if params is not None else env.default_params
-    chosen = _choose_method(method, changes)
+    chosen = _choose_method(method, changes).for_environment(settings.env)
     job = make_job(
         job_env,
         job_params,
@@ -113,6 +113,7 @@ def load_trainer(settings: RunSettings) -> Trainer:
         )
     env, params = make_watched(settings.env, **settings.env_overrides)
     method = _choose_method(settings.method, settings.method_changes)
+    method = method.for_environment(settings.env)
     return Trainer(make_job(env, params, method, settings))
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import pytest
 
+from termdp.agents.matched_discounts import MATCHED_DISCOUNTS
 from termdp.agents.methods import METHODS, Method, find_method
 
 # What SPEC's table says: (learns, knows, dynamic, stop handling, differing numbers).
@@ -104,9 +105,22 @@ def test_optimism_weights_are_one_of_four():
 def test_all_methods_are_the_same_program():
     shapes = {
         str(jax.tree.map(lambda x: (x.shape, x.dtype), method.switches(30)))
-        for method in METHODS.values()
+        for method in (m.for_environment("breakout") for m in METHODS.values())
     }
     assert len(shapes) == 1
+
+
+def test_a_matched_discount_comes_from_the_table_of_environments():
+    method = find_method("pg_matched")
+    for env_id, discount in MATCHED_DISCOUNTS.items():
+        assert method.for_environment(env_id).discount == discount
+        assert 0.9 < discount < 1.0
+    with pytest.raises(ValueError, match=r"matched discount .*'pacman'.*--discount"):
+        method.for_environment("pacman")
+    given = find_method("pg_matched", discount=0.5)
+    assert given.for_environment("pacman").discount == 0.5
+    with pytest.raises(ValueError, match="for_environment"):
+        method.switches(30)
 
 
 def test_changes_are_taken_and_none_means_no_change():
