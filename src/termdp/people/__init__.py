@@ -1,1 +1,1 @@
-"""People as observers: rides, stops, and models of those who stopped them."""
+"""People as observers: rides, the store of their stops, the server, the data."""

@@ -1,0 +1,268 @@
+"""Rides: who drove, from which seed, with which actions; replayed bit for bit.
+
+Nobody watches while a ride is recorded: people are the observer, afterwards. All that is
+random in the game comes from the seed alone, so seed and actions are the whole ride, and
+the road of a seed (`termdp.people.track`) is the same whoever drives on it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.envs.backseat import BackseatDriver, BackseatState
+from termdp.people.drivers import Driver, Program
+from termdp.render.drawing import Drawing
+
+MAX_DECISIONS = 10_000
+MAX_SEED = 2**31 - 1
+NUM_ACTIONS = 3
+# Rides are simulated this many at a time, and in lengths that are this many decisions or
+# a power of two times as many: few programs are compiled whatever is asked for.
+BATCH = 64
+_SHORTEST = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Ride:
+    """One ride of Backseat Driver; the game's own numbers, no observer.
+
+    A ride whose last action crashes ended by `game_over`; any other was cut off after
+    its last action (`truncated`).
+
+    Attributes:
+        seed: of the road, 0 … 2³¹ − 1.
+        policy: who drove, in a few words; never shown to who reviews it.
+        actions: `[T] uint8`, 0 stay, 1 left, 2 right.
+    """
+
+    seed: int
+    policy: str
+    actions: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check every field: rides also come from files."""
+        check_seed(self.seed)
+        actions = np.asarray(self.actions)
+        if actions.ndim != 1 or not 1 <= len(actions) <= MAX_DECISIONS:
+            raise ValueError(
+                f"expected a ride of 1 to {MAX_DECISIONS} decisions, got actions of "
+                f"shape {actions.shape}"
+            )
+        if actions.dtype.kind not in "iu" or actions.min() < 0:
+            raise ValueError("expected actions that are 0, 1 or 2")
+        if actions.max() >= NUM_ACTIONS:
+            raise ValueError(f"expected actions 0, 1 or 2, got {actions.max()}")
+        object.__setattr__(self, "actions", actions.astype(np.uint8))
+
+    def __len__(self) -> int:
+        """Decisions."""
+        return len(self.actions)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ride)
+            and (self.seed, self.policy) == (other.seed, other.policy)
+            and np.array_equal(self.actions, other.actions)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds an array
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """A ride played again, decision by decision; T decisions.
+
+    Attributes:
+        ride: what was played.
+        observations: `[T, rows, lanes, 12] bool`, what the driver saw before each.
+        final_observation: what it would have seen next.
+        rewards: `[T] float32`.
+        game_over: `[T] bool`, true at the last decision of a crash.
+        truncated: `[T] bool`, true at the last decision of any other ride.
+        coins: `[T] int32`, coins collected in each decision.
+        overtaken: `[T] int32`, cars passed in each decision.
+        states: the game's states before each decision and after the last, `[T + 1]`.
+    """
+
+    ride: Ride
+    observations: np.ndarray
+    final_observation: np.ndarray
+    rewards: np.ndarray
+    game_over: np.ndarray
+    truncated: np.ndarray
+    coins: np.ndarray
+    overtaken: np.ndarray
+    states: BackseatState
+
+    def __len__(self) -> int:
+        """Decisions."""
+        return len(self.rewards)
+
+    @property
+    def total(self) -> float:
+        """The return, summed in double precision."""
+        return float(np.sum(self.rewards, dtype=np.float64))
+
+    def drawings(self, decision: int) -> list[Drawing]:
+        """One drawing for each of a decision's 4 frames."""
+        state = jax.tree.map(lambda x: x[decision], self.states)
+        action = jnp.int32(self.ride.actions[decision])
+        frames = jax.tree.map(
+            np.asarray, _frames(state, action, self.ride.seed, decision)
+        )
+        return [
+            game().draw(jax.tree.map(lambda x, i=i: x[i], frames)) for i in range(4)
+        ]
+
+
+def check_seed(seed: int) -> None:
+    """Seeds fit into any database's integer and any JavaScript number."""
+    if not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"expected a seed within 0 and {MAX_SEED}, got {seed}")
+
+
+@cache
+def game() -> BackseatDriver:
+    """The game that rides are played on."""
+    return BackseatDriver()
+
+
+def step_key(seed: Any, decision: Any) -> jax.Array:
+    """All that is random on the road in one decision."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 0), decision)
+
+
+def driver_key(seed: Any, decision: Any) -> jax.Array:
+    """All that is random in the driver in one decision."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), decision)
+
+
+def record(driver: Driver, seed: int, max_decisions: int) -> Ride:
+    """Let a driver drive from a seed until it crashes or the time is up."""
+    (ride,) = record_many(driver, [seed], max_decisions)
+    return ride
+
+
+def record_many(driver: Driver, seeds: Sequence[int], max_decisions: int) -> list[Ride]:
+    """One ride per seed, simulated in batches by one compiled program.
+
+    The rides are the same as those recorded one by one: batches change only the speed.
+    """
+    for seed in seeds:
+        check_seed(seed)
+    if not 1 <= max_decisions <= MAX_DECISIONS:
+        raise ValueError(
+            f"expected 1 to {MAX_DECISIONS} decisions a ride, got {max_decisions}"
+        )
+    rides = []
+    length = padded(max_decisions)
+    for first in range(0, len(seeds), BATCH):
+        chunk = list(seeds[first : first + BATCH])
+        filled = chunk + [chunk[-1]] * (BATCH - len(chunk))
+        played = _drive(driver.program, driver.params, jnp.asarray(filled), length)
+        actions, crashes = jax.tree.map(np.asarray, played)
+        for row, seed in enumerate(chunk):
+            crash = np.flatnonzero(crashes[row])
+            end = min(int(crash[0]) + 1 if len(crash) else length, max_decisions)
+            rides.append(Ride(int(seed), driver.name, actions[row, :end]))
+    return rides
+
+
+def replay(ride: Ride) -> Replay:
+    """Play a ride again, to the same bits."""
+    (played,) = replay_many([ride])
+    return played
+
+
+def replay_many(rides: Iterable[Ride]) -> Iterator[Replay]:
+    """Play rides again, one after the other; the same programs serve all of them."""
+    for ride in rides:
+        actions = np.zeros(padded(len(ride)), np.int32)
+        actions[: len(ride)] = ride.actions
+        played = _replay(jnp.int32(ride.seed), jnp.asarray(actions))
+        yield _cut(ride, jax.tree.map(np.asarray, played))
+
+
+def _cut(ride: Ride, played: Any) -> Replay:
+    """Forget what was played past the ride's end, and check that it ends there."""
+    states, observations, rewards, crashed, info = played
+    num = len(ride)
+    if crashed[: num - 1].any():
+        raise ValueError(
+            f"expected a ride that goes on to its last action, but it crashes at "
+            f"decision {int(np.argmax(crashed))} of {num}: its seed or actions are wrong"
+        )
+    last = np.arange(num) == num - 1
+    return Replay(
+        ride=ride,
+        observations=observations[:num],
+        final_observation=observations[num],
+        rewards=rewards[:num],
+        game_over=crashed[:num],
+        truncated=last & ~crashed[:num],
+        coins=info["coins_collected"][:num],
+        overtaken=info["cars_overtaken"][:num],
+        states=jax.tree.map(lambda x: x[: num + 1], states),
+    )
+
+
+def padded(length: int) -> int:
+    """The length that is simulated for a ride of this length."""
+    simulated = _SHORTEST
+    while simulated < length:
+        simulated *= 2
+    return simulated
+
+
+@partial(jax.jit, static_argnames=("program", "length"))
+def _drive(program: Program, params: Any, seeds: jax.Array, length: int) -> Any:
+    """Actions and crashes, `[B, length]`; what follows a crash means nothing."""
+    env, env_params = game(), game().default_params
+
+    def one(seed: jax.Array) -> Any:
+        observation, state = env.reset_env(jax.random.key(0), env_params)
+
+        def step(carry: Any, decision: jax.Array) -> Any:
+            observation, state, memory = carry
+            key = driver_key(seed, decision)
+            action, memory = program.act(params, key, observation, memory)
+            observation, state, _, crashed, _ = env.step_env(
+                step_key(seed, decision), state, action, env_params
+            )
+            return (observation, state, memory), (action.astype(jnp.uint8), crashed)
+
+        carry = (observation, state, program.start(params))
+        return jax.lax.scan(step, carry, jnp.arange(length))[1]
+
+    return jax.vmap(one)(seeds)
+
+
+@jax.jit
+def _replay(seed: jax.Array, actions: jax.Array) -> Any:
+    env, params = game(), game().default_params
+    observation, state = env.reset_env(jax.random.key(0), params)
+
+    def step(state: Any, row: Any) -> Any:
+        decision, action = row
+        observation, state, reward, crashed, info = env.step_env(
+            step_key(seed, decision), state, action, params
+        )
+        return state, (state, observation, reward, crashed, info)
+
+    rows = (jnp.arange(len(actions)), actions)
+    _, (states, observations, *rest) = jax.lax.scan(step, state, rows)
+    states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states)
+    observations = jnp.concatenate([observation[None], observations])
+    return states, observations, *rest
+
+
+@jax.jit
+def _frames(state: Any, action: Any, seed: Any, decision: Any) -> Any:
+    env = game()
+    draws = env.sample_draws(step_key(seed, decision))
+    return env.frames(state, action, draws, env.default_params)
