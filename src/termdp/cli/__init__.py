@@ -2,17 +2,19 @@
 
 A command's module has a dataclass `Args`, whose docstring (with an example) is the help
 text, and `run(args)`. Bad input, raised anywhere as `ValueError`, becomes one sentence
-on standard error and exit code 2.
+on standard error and exit code 2. A module with a table `COMMANDS` of its own is a group:
+`termdp studies export …` is the module `studies_export`.
 """
 
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import tyro
+
+from termdp.provenance import version_of
 
 # name -> what it is for; the module is termdp.cli.<name>
 COMMANDS = {
@@ -21,11 +23,14 @@ COMMANDS = {
     "train": "train a method on an environment",
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",
+    "bench": "run a suite of experiments",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
+    "serve": "let people drive, ride along and stop agents, in a browser",
+    "studies": "rides and stops of people: create, rides, export, import, fit, list",
 }
 
-COMPILING = ("train", "eval", "video", "demo")
+COMPILING = ("train", "eval", "video", "demo", "bench")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(_overview())
         return
     if words[0] == "--version":
-        print(f"termdp {version('termdp')}")
+        print(f"termdp {version_of('termdp')}")
         return
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
@@ -43,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if name in COMPILING:
         _keep_compiled_programs()
     command = importlib.import_module(f"termdp.cli.{name}")
+    if hasattr(command, "COMMANDS"):
+        name, rest = _member_of_group(name, command.COMMANDS, rest)
+        command = importlib.import_module(f"termdp.cli.{name.replace(' ', '_')}")
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
     try:
         command.run(args)
@@ -54,24 +62,40 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+def _member_of_group(
+    group: str, commands: dict[str, str], words: list[str]
+) -> tuple[str, list[str]]:
+    """The command of a group that is meant, and its arguments."""
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview(f"{group} ", commands))
+        sys.exit(0)
+    if words[0] not in commands:
+        _fail(
+            f"expected a command of {group} ({', '.join(commands)}), got {words[0]!r}"
+        )
+    return f"{group} {words[0]}", words[1:]
+
+
 def _keep_compiled_programs() -> None:
     """Compile once per machine: JAX keeps programs on disk between commands."""
     folder = Path.home() / ".cache" / "termdp" / "jax"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
 
 
-def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
+def _overview(prefix: str = "", commands: dict[str, str] = COMMANDS) -> str:
+    width = max(map(len, commands))
+    lines = [f"  {name:<{width}}  {what}" for name, what in commands.items()]
+    example = next(iter(commands))
     return "\n".join(
         [
-            "usage: termdp COMMAND …",
+            f"usage: termdp {prefix}COMMAND …",
             "",
             "Reinforcement learning when somebody outside can end the episode.",
             "",
             *lines,
             "",
-            "`termdp COMMAND --help` explains one command; example: termdp envs --json",
+            f"`termdp {prefix}COMMAND --help` explains one command; example: "
+            f"termdp {prefix}{example} --help",
         ]
     )
 

@@ -5,12 +5,15 @@ them, and `lax.scan` runs a chunk of iterations without coming back to Python.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from termdp.agents import ppo
 from termdp.agents.actor_critic import (
@@ -32,6 +35,8 @@ from termdp.training.iteration import Program, train_iteration
 from termdp.training.metrics import Metrics
 from termdp.training.rollout import World
 from termdp.training.types import TrainState
+
+RUNS = "runs"  # the axis that devices share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,13 +155,23 @@ def action_spec(distribution: Any) -> ActionSpec:
 
 
 class Trainer:
-    """A job, compiled: `init` its runs, then `advance` them chunk by chunk."""
+    """A job, compiled: `init` its runs, then `advance` them chunk by chunk.
 
-    def __init__(self, job: Job):
+    Args:
+        job: what to train.
+        devices: where; the runs are split evenly among several devices. None for
+            JAX's default device.
+    """
+
+    def __init__(self, job: Job, devices: Sequence[Any] | None = None):
         self.job = job
         self.program = make_program(job)
-        self.switches = job.switches()
+        self._mesh = _mesh_of(devices, len(job.seeds))
+        self.switches = self._spread(job.switches())
         self._compiled: dict[int, Any] = {}
+        start = partial(initial_state, self.program, max_window=job.max_window)
+        self._start: Any = jax.jit(self._over_runs(start))
+        self._compiled_start: Any = None
         # Compiled once for all runs: what differs between them is an argument.
         self.play = jax.jit(
             partial(rollout.collect, self.program.world, self.program.learner),
@@ -165,9 +180,19 @@ class Trainer:
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
+        keys = self._keys()
+        # Whoever asks for the shapes alone (`jax.eval_shape`) traces.
+        traced = self._compiled_start is None or isinstance(keys, jax.core.Tracer)
+        states: TrainState = (self._start if traced else self._compiled_start)(keys)
+        return states
+
+    def compile_init(self) -> None:
+        """Compile `init` ahead of use, for instance in another thread."""
+        self._compiled_start = self._start.lower(self._keys()).compile()
+
+    def _keys(self) -> jax.Array:
         keys = jnp.stack([jax.random.key(seed) for seed in self.job.seeds])
-        start = partial(initial_state, self.program, max_window=self.job.max_window)
-        return jax.jit(jax.vmap(start))(keys)
+        return self._spread(keys)
 
     def advance(
         self, states: TrainState, num_iterations: int
@@ -182,9 +207,13 @@ class Trainer:
     def compile(self, num_iterations: int) -> Any:
         """The compiled chunk; ahead of use, so that compilation can be timed apart."""
         if num_iterations not in self._compiled:
+            placed: dict[str, Any] = (
+                {} if self._mesh is None else {"in_shardings": self._sharding}
+            )
             advance = jax.jit(
                 partial(self._advance_runs, num_iterations=num_iterations),
                 donate_argnums=0,
+                **placed,
             )
             shapes = jax.eval_shape(self.init)
             self._compiled[num_iterations] = advance.lower(
@@ -201,4 +230,34 @@ class Trainer:
 
             return jax.lax.scan(one, state, length=num_iterations)
 
-        return jax.vmap(run)(states, switches)
+        return self._over_runs(run)(states, switches)
+
+    def _over_runs(self, function: Any) -> Any:
+        """The function of one run, for all: each device maps over its own share."""
+        mapped = jax.vmap(function)
+        if self._mesh is None:
+            return mapped
+        runs = PartitionSpec(RUNS)
+        return jax.shard_map(
+            mapped, mesh=self._mesh, in_specs=runs, out_specs=runs, check_vma=False
+        )
+
+    @property
+    def _sharding(self) -> NamedSharding:
+        assert self._mesh is not None
+        return NamedSharding(self._mesh, PartitionSpec(RUNS))
+
+    def _spread(self, tree: Any) -> Any:
+        """Arrays `[R, ...]` on the devices that work on them."""
+        return tree if self._mesh is None else jax.device_put(tree, self._sharding)
+
+
+def _mesh_of(devices: Sequence[Any] | None, num_runs: int) -> Mesh | None:
+    if devices is None or len(devices) < 2:
+        return None
+    if num_runs % len(devices):
+        raise ValueError(
+            f"expected runs that divide evenly among {len(devices)} devices, got "
+            f"{num_runs}"
+        )
+    return Mesh(np.asarray(devices), (RUNS,))

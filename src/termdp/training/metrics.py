@@ -29,6 +29,7 @@ def of_iteration(played: Rollout, fresh: FreshCosts | None) -> Metrics:
         "game_overs": jnp.sum(played.game_over),
         "truncations": jnp.sum(played.truncated),
         "true_cost_sum": jnp.sum(played.true_costs),
+        "true_survival_sum": jnp.sum(1.0 - played.true_stop_probabilities),
     }
     return sums if fresh is None else sums | _against_truth(played, fresh)
 

@@ -3,22 +3,22 @@
 DIR/config.json        what was asked for, enough to resume
 DIR/metrics.jsonl      one line per seed and iteration
 DIR/checkpoints/…      see `termdp.training.checkpoint`
+DIR/snapshots/…        policies on the way, if asked for: `termdp.training.snapshots`
 DIR/summary.json       results, written when the run is complete
 """
 
 import dataclasses
 import json
 import os
-import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
+from termdp.provenance import versions
 
+# The host sees the policy about fifty times in a run, see `session.chunk_length`.
+MOST_SNAPSHOTS = 50
 _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
-VERSIONS_OF = ("termdp", "jax", "flax", "optax", "gymnax", "numpy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,7 @@ class RunSettings:
         preset: `fast` or `paper`.
         env_overrides: as for `termdp.make`.
         method_changes: numbers of the method that differ from the table.
+        snapshots: how many policies to keep on the way, from the first to the last.
     """
 
     env: str
@@ -44,6 +45,7 @@ class RunSettings:
     preset: str = "fast"
     env_overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
     method_changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    snapshots: int = 0
 
     def __post_init__(self) -> None:
         """Check the counts."""
@@ -51,6 +53,10 @@ class RunSettings:
             raise ValueError(f"expected seeds to be at least 1, got {self.seeds}")
         if self.seed < 0:
             raise ValueError(f"expected seed to be at least 0, got {self.seed}")
+        if not 0 <= self.snapshots <= MOST_SNAPSHOTS:
+            raise ValueError(
+                f"expected snapshots from 0 to {MOST_SNAPSHOTS}, got {self.snapshots}"
+            )
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
@@ -119,16 +125,6 @@ class RunFolder:
         """Forget lines that were written after a checkpoint."""
         with self.metrics.open("a") as file:
             file.truncate(length)
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the results depend on, and the machine."""
-    found = {name: version(name) for name in VERSIONS_OF}
-    device = jax.devices()[0]
-    return found | {
-        "python": platform.python_version(),
-        "device": f"{device.platform} {device.device_kind}",
-    }
 
 
 def write_json(path: Path, content: Any) -> None:

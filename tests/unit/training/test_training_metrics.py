@@ -22,6 +22,7 @@ def played():
             "stopped": jnp.array([[True, False], [False, False]]),
             "truncated": jnp.array([[False, False], [True, False]]),
             "true_costs": jnp.array([[1.0, 0.0], [2.0, 0.0]]),
+            "true_stop_probabilities": jnp.array([[0.5, 0.25], [0.25, 0.0]]),
             "true_window_costs": jnp.array([[4.0, 0.0], [2.0, 0.0]]),
             "episode_returns": jnp.array([[10.0, 3.0], [7.0, 5.0]]),
             "episode_lengths": jnp.array([[4, 8], [1, 9]]),
@@ -50,6 +51,7 @@ def test_report_of_an_iteration_by_hand():
         "game_overs": 1,
         "truncations": 1,
         "true_cost_sum": 3,
+        "true_survival_sum": 3,
     }
 
 

@@ -1,0 +1,117 @@
+"""Engine `ray`: the same jobs as Ray tasks; results come back to the driver.
+
+Ray schedules, and runs a task anew when its worker or node dies. The driver alone
+writes, once per job, so that nothing is lost or doubled. Ray is imported only here.
+"""
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from termdp.bench.events import Event, sentence
+from termdp.bench.plan import BenchJob
+from termdp.bench.program import JobResult, compile_job, run_job
+from termdp.provenance import version_of
+
+RETRIES = 5
+REACH_SECONDS = 5.0
+Engine = Callable[[Sequence[BenchJob]], Iterator[Event]]
+
+
+def connect(address: str | None = None) -> Engine:
+    """Reach a cluster, or start one on this machine.
+
+    Args:
+        address: `host:port`, `ray://host:port` or `auto`; None starts a local one.
+
+    Returns:
+        The engine: a function from jobs to events. It leaves the cluster at the end.
+    """
+    ray = _import_ray()
+    if address is not None and address != "auto":
+        _check_reachable(address)
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level="error",
+            **({} if address else {"include_dashboard": False}),
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"expected a Ray cluster at {address or 'this machine'}, but it cannot be "
+            f"joined: {sentence(error)}"
+        ) from error
+    return run_on_cluster
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError(
+            "expected the package ray for the engine ray, but it is not installed: "
+            "pip install 'termdp[ray]'"
+        ) from None
+    return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself waits long for an address where nobody is."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(
+            f"expected an address host:port, ray://host:port or auto, got {address!r}"
+        )
+    try:
+        with socket.create_connection((host, int(port)), timeout=REACH_SECONDS):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"expected a Ray cluster at {address}, but nobody answers there ({error}): "
+            "start one with `ray start --head`, or leave out --address"
+        ) from error
+
+
+def run_on_cluster(jobs: Sequence[BenchJob]) -> Iterator[Event]:
+    """Run jobs as tasks of the cluster that was joined."""
+    ray = _import_ray()
+    has_gpus = ray.cluster_resources().get("GPU", 0) > 0
+    task = ray.remote(
+        num_cpus=1, num_gpus=1 if has_gpus else 0, max_retries=RETRIES, max_calls=1
+    )(work)
+    waiting: dict[Any, BenchJob] = {}
+    try:
+        for job in jobs:
+            waiting[task.remote(job, version_of("termdp"))] = job
+            yield Event("started", job)
+        while waiting:
+            ready, _ = ray.wait(list(waiting), num_returns=1)
+            for reference in ready:
+                yield _outcome(ray, reference, waiting.pop(reference))
+    finally:
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        ray.shutdown()
+
+
+def _outcome(ray: Any, reference: Any, job: BenchJob) -> Event:
+    try:
+        return Event("finished", job, 1.0, ray.get(reference))
+    except ray.exceptions.RayTaskError as error:
+        return Event("failed", job, error=sentence(error.cause or error))
+    except ray.exceptions.RayError as error:
+        return Event("failed", job, error=sentence(error))
+
+
+def work(job: BenchJob, version: str) -> JobResult:
+    """What a worker does: one job on all devices it was given."""
+    here = version_of("termdp")
+    if here != version:
+        raise ValueError(
+            f"expected termdp {version} on every node, as on the driver, got {here}"
+        )
+    import jax
+
+    devices = jax.devices()
+    return run_job(compile_job(job, devices if len(devices) > 1 else None))

@@ -1,0 +1,33 @@
+"""What an engine tells while it works: both engines speak these words."""
+
+import dataclasses
+from typing import Literal
+
+from termdp.bench.plan import BenchJob
+from termdp.bench.program import JobResult
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something happened to a job.
+
+    Attributes:
+        kind: `started` (compiling or sent away), `running` (with the fraction done),
+            `finished` (with a result) or `failed` (with a sentence).
+        job: which.
+        fraction: how much of it is done.
+        result: what came out.
+        error: what went wrong.
+    """
+
+    kind: Literal["started", "running", "finished", "failed"]
+    job: BenchJob
+    fraction: float = 0.0
+    result: JobResult | None = None
+    error: str = ""
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one line."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return f"{type(error).__name__}: {words}"[:500]

@@ -1,0 +1,273 @@
+"""From a suite to jobs: which runs share a compiled program.
+
+What a run's numbers depend on is its column, row, seed, steps and preset, never on the
+runs beside it: jobs hold only runs with equal settings, so they may be cut anyhow.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from termdp.agents.methods import Method, find_method
+from termdp.bench.suites import Column, Row, Suite, cells
+from termdp.registry import REGISTRY
+from termdp.training.config import TrainConfig
+from termdp.training.loop import Job
+from termdp.training.presets import make_config
+from termdp.training.train import make_watched
+
+
+class RunKey(NamedTuple):
+    """Names one run in the results."""
+
+    column: str
+    row: str
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A method on an environment: what its runs are made of.
+
+    Attributes:
+        column: the environment.
+        row: the method's name and numbers.
+        method: all of its numbers.
+        config: sizes and rates.
+    """
+
+    column: Column
+    row: Row
+    method: Method
+    config: TrainConfig
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the numbers, as plain data."""
+        method = dataclasses.asdict(self.method)
+        del method["description"]
+        return {
+            "env": self.column.env,
+            "overrides": dict(self.column.overrides),
+            "method": method,
+            "config": dataclasses.asdict(self.config),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchJob:
+    """Runs that are compiled into one program and finish together.
+
+    Attributes:
+        name: for people, unique in a sweep.
+        runs: which; all of one environment and one configuration.
+        steps: decisions per run.
+    """
+
+    name: str
+    runs: tuple[tuple[Cell, int], ...]
+    steps: int
+
+    @property
+    def column(self) -> Column:
+        """The environment of all its runs."""
+        return self.runs[0][0].column
+
+    @property
+    def config(self) -> TrainConfig:
+        """The configuration of all its runs."""
+        return self.runs[0][0].config
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether the policies have memory."""
+        return self.runs[0][0].method.recurrent
+
+    @property
+    def keys(self) -> tuple[RunKey, ...]:
+        """Names of its runs."""
+        return tuple(RunKey(c.column.label, c.row.label, s) for c, s in self.runs)
+
+    @property
+    def decisions(self) -> int:
+        """Work, in decisions."""
+        return self.steps * len(self.runs)
+
+    def training_job(self, multiple: int = 1) -> Job:
+        """The runs for the training loop, their number a multiple of so many.
+
+        What is missing to the multiple is filled with the last run.
+        """
+        env, params = make_watched(self.column.env, **self.column.overrides)
+        missing = -len(self.runs) % multiple
+        runs = [*self.runs, *([self.runs[-1]] * missing)]
+        return Job(
+            env=env,
+            params=params,
+            methods=tuple(cell.method for cell, _ in runs),
+            seeds=tuple(seed for _, seed in runs),
+            config=self.config,
+            num_iterations=self.config.num_iterations(self.steps),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A suite with its numbers settled.
+
+    Attributes:
+        suite: its name.
+        cells: methods on environments.
+        seeds: 0 … seeds − 1.
+        steps: decisions per run.
+        preset: `fast` or `paper`.
+        stop_handling: what all methods are made to do with ends; None for their own.
+        left_out: columns that cannot run here, and why.
+    """
+
+    suite: str
+    cells: tuple[Cell, ...]
+    seeds: int
+    steps: int
+    preset: str
+    stop_handling: str | None = None
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[tuple[Cell, int], ...]:
+        """Every run."""
+        return tuple((cell, s) for cell in self.cells for s in range(self.seeds))
+
+
+def make_plan(
+    suite: Suite,
+    seeds: int | None = None,
+    steps: int | None = None,
+    preset: str = "fast",
+    envs: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    stop_handling: str | None = None,
+) -> Plan:
+    """Settle a suite's numbers.
+
+    Args:
+        suite: what to run.
+        seeds: runs per cell; None for the suite's number.
+        steps: decisions per run; None for the suite's number.
+        preset: `fast` or `paper`.
+        envs: labels or ids of the columns to keep; None for all.
+        methods: labels of the rows to keep; None for all.
+        stop_handling: for all methods alike; None for each method's own.
+    """
+    seeds = suite.seeds if seeds is None else seeds
+    steps = suite.steps if steps is None else steps
+    if seeds < 1:
+        raise ValueError(f"expected seeds to be at least 1, got {seeds}")
+    pairs = _chosen(cells(suite), envs, methods, suite.name)
+    left_out = {
+        column.label: f"there is no environment {column.env!r} in this version"
+        for column, _ in pairs
+        if column.env not in REGISTRY
+    }
+    made = tuple(
+        _cells_of(column, [row for _, row in group], preset, stop_handling)
+        for column, group in _by_column(pairs)
+        if column.label not in left_out
+    )
+    found = tuple(itertools.chain.from_iterable(made))
+    if not found:
+        raise ValueError(f"expected environments to run, got none: {left_out}")
+    for cell in found:
+        cell.config.num_iterations(steps)
+    return Plan(suite.name, found, seeds, steps, preset, stop_handling, left_out)
+
+
+def _chosen(
+    pairs: Iterable[tuple[Column, Row]],
+    envs: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    suite: str,
+) -> list[tuple[Column, Row]]:
+    pairs = list(pairs)
+    columns = [name for c, _ in pairs for name in (c.label, c.env)]
+    _check_known("environments", envs, columns, suite)
+    _check_known("methods", methods, [row.label for _, row in pairs], suite)
+    return [
+        (column, row)
+        for column, row in pairs
+        if (envs is None or column.label in envs or column.env in envs)
+        and (methods is None or row.label in methods)
+    ]
+
+
+def _check_known(
+    what: str, asked: Sequence[str] | None, known: Sequence[str], suite: str
+) -> None:
+    for name in asked or ():
+        if name not in known:
+            words = ", ".join(dict.fromkeys(known))
+            raise ValueError(
+                f"expected {what} of the suite {suite} ({words}), got {name!r}"
+            )
+
+
+def _by_column(pairs: Iterable[tuple[Column, Row]]) -> Any:
+    ordered: dict[str, list[tuple[Column, Row]]] = {}
+    for column, row in pairs:
+        ordered.setdefault(column.label, []).append((column, row))
+    return [(group[0][0], group) for group in ordered.values()]
+
+
+def _cells_of(
+    column: Column, rows: Sequence[Row], preset: str, stop_handling: str | None
+) -> list[Cell]:
+    env, params = make_watched(column.env, **column.overrides)
+    found = []
+    for row in rows:
+        method = find_method(row.method, **row.changes)
+        if method.discount is None and column.matched_discount is not None:
+            method = dataclasses.replace(method, discount=column.matched_discount)
+        method = method.for_environment(column.env)
+        if stop_handling is not None:
+            method = dataclasses.replace(method, stop_handling=stop_handling)
+        draft = Job(env, params, (method,), (0,), TrainConfig(), 1)
+        config = make_config(preset, env, params, draft.max_window)
+        found.append(Cell(column, row, method, config))
+    return found
+
+
+def make_jobs(
+    plan: Plan,
+    finished: Iterable[RunKey] = (),
+    most_runs: int | None = None,
+) -> list[BenchJob]:
+    """Jobs for what is missing.
+
+    Args:
+        plan: what is wanted.
+        finished: what is there already.
+        most_runs: runs per job at most; None for no limit.
+    """
+    done = set(finished)
+    groups: dict[Any, list[tuple[Cell, int]]] = {}
+    for cell, seed in plan.runs:
+        if RunKey(cell.column.label, cell.row.label, seed) not in done:
+            shared = (cell.column.label, cell.method.recurrent, cell.config)
+            groups.setdefault(shared, []).append((cell, seed))
+    jobs: list[BenchJob] = []
+    names: dict[str, int] = {}
+    for (label, recurrent, _), runs in groups.items():
+        for part in _parts(runs, most_runs):
+            name = f"{label} recurrent" if recurrent else label
+            names[name] = names.get(name, 0) + 1
+            number = f" {names[name]}" if names[name] > 1 else ""
+            jobs.append(BenchJob(name + number, tuple(part), plan.steps))
+    return jobs
+
+
+def _parts(runs: list[Any], most: int | None) -> list[list[Any]]:
+    if most is None or most >= len(runs):
+        return [runs]
+    count = -(-len(runs) // most)
+    size = -(-len(runs) // count)
+    return [runs[start : start + size] for start in range(0, len(runs), size)]

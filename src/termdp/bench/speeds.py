@@ -1,0 +1,77 @@
+"""How long a suite should take: speeds measured here before, or recorded elsewhere."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from termdp.bench.plan import BenchJob
+from termdp.training.run_folder import write_json
+
+# Decisions per second of many runs side by side, preset fast; measured on 2 CPU cores
+# and on one NVIDIA H200. They are orders of magnitude for other machines.
+RECORDED = {
+    "cpu": {"feed_forward": 9_000.0, "recurrent": 2_000.0, "compile_s": 45.0},
+    "gpu": {"feed_forward": 2_000_000.0, "recurrent": 500_000.0, "compile_s": 30.0},
+}
+# The paper's networks and minibatches are that much slower.
+PAPER_FACTOR = {"cpu": 0.02, "gpu": 0.05}
+
+
+class Speeds:
+    """Decisions per second of this machine, as far as known."""
+
+    def __init__(self, platform: str, path: Path | None = None):
+        self.platform = "cpu" if platform == "cpu" else "gpu"
+        self.path = path or _memory()
+        self._known = _read(self.path)
+
+    def of(self, job: BenchJob) -> float:
+        """Decisions per second of a job."""
+        measured = self._known.get(self._name(job))
+        return float(measured["steps_per_s"]) if measured else self._recorded(job)
+
+    def is_measured(self, job: BenchJob) -> bool:
+        """Whether a job of this kind has run here before."""
+        return self._name(job) in self._known
+
+    def seconds(self, jobs: Iterable[BenchJob]) -> float:
+        """How long jobs should take one after the other; compilation overlaps."""
+        jobs = list(jobs)
+        compiling = RECORDED[self.platform]["compile_s"] if jobs else 0.0
+        return compiling + sum(job.decisions / self.of(job) for job in jobs)
+
+    def remember(self, job: BenchJob, facts: dict[str, Any]) -> None:
+        """Note how fast a job was, for the next estimate."""
+        self._known[self._name(job)] = {"steps_per_s": facts["steps_per_s"]}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self.path, self._known)
+        except OSError:
+            pass  # an estimate is not worth a failure
+
+    def _recorded(self, job: BenchJob) -> float:
+        kind = "recurrent" if job.recurrent else "feed_forward"
+        speed = RECORDED[self.platform][kind]
+        if job.config.preset == "paper":
+            speed *= PAPER_FACTOR[self.platform]
+        if self.platform == "cpu":
+            speed *= (os.cpu_count() or 1) / 2
+        return speed
+
+    def _name(self, job: BenchJob) -> str:
+        kind = "recurrent" if job.recurrent else "feed-forward"
+        return f"{self.platform}/{job.config.preset}/{job.column.env}/{kind}"
+
+
+def _memory() -> Path:
+    return Path.home() / ".cache" / "termdp" / "bench_speeds.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,310 @@
+"""Results on disk: one JSON and one Parquet file per run, written when it is finished.
+
+DIR/manifest.json                   what was asked for, by which version, how long it took
+DIR/runs/COLUMN/ROW/seedN.json      summary and settings of a run
+DIR/runs/COLUMN/ROW/seedN.parquet   its learning curve
+DIR/results.json, DIR/curves.parquet    the same for all runs together (`pack`)
+
+Every file appears in one rename, the JSON after the Parquet: a run whose JSON is there
+is complete, whatever happened afterwards.
+"""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from termdp.bench.plan import Plan, RunKey
+from termdp.bench.program import JobResult, RunResult
+from termdp.provenance import commit, hardware, version_of, versions
+from termdp.training.run_folder import write_json
+
+FORMAT = 1
+_NAMES = ("column", "row", "seed")
+_DAMAGE = (OSError, KeyError, TypeError, ValueError, pa.ArrowException)
+
+
+class Store:
+    """The folder of one sweep; only one process writes to it."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any]):
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan, command: str) -> "Store":
+        """Begin a sweep in a new or empty folder."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise ValueError(
+                f"expected a new folder for the results, but {path} exists: choose "
+                "another --out, or go on with --resume"
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        store = cls(path, _new_manifest(plan, command))
+        store.save_manifest()
+        return store
+
+    @classmethod
+    def reopen(cls, path: Path, plan: Plan, command: str) -> "Store":
+        """Go on with a sweep; begins it if there is nothing yet."""
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return cls.create(path, plan, command)
+        manifest = read_manifest(path)
+        store = cls(path, manifest)
+        _check_same_sweep(manifest, plan, path)
+        store._check_same_settings(plan)
+        manifest["commands"].append(command)
+        now = commit()
+        if now not in manifest["commits"]:
+            manifest["commits"].append(now)
+        fresh = _new_manifest(plan, command)
+        manifest["seeds"] = max(manifest["seeds"], plan.seeds)
+        for name in ("columns", "rows"):
+            manifest[name] = manifest[name] | fresh[name]
+        manifest["left_out"] = fresh["left_out"]
+        manifest["failures"] = []
+        store.save_manifest()
+        return store
+
+    def save_manifest(self) -> None:
+        """Write the manifest as it stands."""
+        write_json(self.path / "manifest.json", self.manifest)
+
+    def finished(self) -> set[RunKey]:
+        """Runs that are complete on disk."""
+        return {key_of(record) for record in self.records()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Records of the complete runs, in a fixed order."""
+        return read_records(self.path)
+
+    def add(self, result: JobResult) -> None:
+        """Keep a job's runs: on disk when this returns."""
+        for run in result.runs:
+            self._write_run(run)
+        self.manifest["programs"].append(result.facts)
+        for key, error in result.failures.items():
+            self.add_failure([key], error)
+        self.save_manifest()
+
+    def add_failure(self, keys: Iterable[RunKey], error: str) -> None:
+        """Remember what went wrong."""
+        runs = [list(key) for key in keys]
+        self.manifest["failures"].append({"runs": runs, "error": error})
+        self.save_manifest()
+
+    def close(self, seconds: float) -> None:
+        """Note the end of this call and pack what there is."""
+        self.manifest["wall_s"] = round(self.manifest["wall_s"] + seconds, 3)
+        self.manifest["finished"] = _clock()
+        self.save_manifest()
+        pack(self.path)
+
+    def _write_run(self, run: RunResult) -> None:
+        folder = self.path / "runs" / run.key.column / run.key.row
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = folder / f"seed{run.key.seed}"
+        write_table(stem.with_name(stem.name + ".parquet"), pa.table(run.curve))
+        write_json(stem.with_name(stem.name + ".json"), run.record)
+
+    def _check_same_settings(self, plan: Plan) -> None:
+        """What is there must have been made as it would be made now."""
+        wanted = {
+            (cell.column.label, cell.row.label): _as_json(cell.settings())
+            for cell in plan.cells
+        }
+        for record in self.records():
+            now = wanted.get((record["column"], record["row"]))
+            if now is None or now == record["settings"]:
+                continue
+            name, was, would = _first_difference(record["settings"], now)
+            raise ValueError(
+                f"expected results made with the present settings in {self.path}, but "
+                f"{record['column']}/{record['row']} has {name} = {was}, now {would}: "
+                "choose another --out, or use the version in its manifest.json"
+            )
+
+
+def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "suite": plan.suite,
+        "seeds": plan.seeds,
+        "steps": plan.steps,
+        "preset": plan.preset,
+        "stop_handling": plan.stop_handling,
+        "columns": {
+            cell.column.label: _as_json(dataclasses.asdict(cell.column))
+            for cell in plan.cells
+        },
+        "rows": {
+            cell.row.label: _as_json(dataclasses.asdict(cell.row))
+            for cell in plan.cells
+        },
+        "left_out": plan.left_out,
+        "commands": [command],
+        "commits": [commit()],
+        "versions": versions(),
+        "hardware": hardware(),
+        "begun": _clock(),
+        "finished": None,
+        "wall_s": 0.0,
+        "programs": [],
+        "failures": [],
+    }
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a sweep, of a format this version understands."""
+    try:
+        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text())
+        found = manifest["format"]
+    except _DAMAGE as error:
+        raise ValueError(
+            f"expected the folder of a benchmark, got {path}: its manifest.json is "
+            f"missing or damaged ({type(error).__name__})"
+        ) from error
+    if found != FORMAT:
+        raise ValueError(
+            f"expected results of format {FORMAT}, but {path} has format {found}: use "
+            f"termdp {manifest.get('versions', {}).get('termdp', 'of that time')}"
+        )
+    return manifest
+
+
+def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
+    asked = {
+        "suite": plan.suite,
+        "steps": plan.steps,
+        "preset": plan.preset,
+        "stop_handling": plan.stop_handling,
+    }
+    for name, value in asked.items():
+        if manifest[name] != value:
+            raise ValueError(
+                f"expected {name} {manifest[name]} as in {path}, got {value}: choose "
+                "another --out"
+            )
+    made_by, here = manifest["versions"]["termdp"], version_of("termdp")
+    if made_by != here:
+        raise ValueError(
+            f"expected results made by termdp {here}, but those in {path} were made by "
+            f"{made_by}: choose another --out, or go on with that version"
+        )
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """All complete runs of a folder, packed or not; damaged ones count as missing."""
+    found: dict[RunKey, dict[str, Any]] = {}
+    packed = path / "results.json"
+    if packed.exists():
+        try:
+            found |= _unpacked_records(json.loads(packed.read_text()))
+        except _DAMAGE as error:
+            raise ValueError(
+                f"expected {packed} to hold packed results, but it is damaged: remove it "
+                "if the folder runs/ is there"
+            ) from error
+    for file in (path / "runs").glob("*/*/seed*.json"):
+        try:
+            record = json.loads(file.read_text())
+            found[key_of(record)] = record
+        except _DAMAGE:
+            continue
+    return [found[key] for key in sorted(found)]
+
+
+def read_curves(path: Path) -> dict[RunKey, dict[str, np.ndarray]]:
+    """Learning curves of all complete runs."""
+    curves: dict[RunKey, dict[str, np.ndarray]] = {}
+    packed = path / "curves.parquet"
+    if packed.exists():
+        curves |= _unpacked(pq.read_table(packed))
+    for record in read_records(path):
+        key = key_of(record)
+        file = path / "runs" / key.column / key.row / f"seed{key.seed}.parquet"
+        if file.exists():
+            table = pq.read_table(file)
+            curves[key] = {n: table[n].to_numpy() for n in table.column_names}
+    return curves
+
+
+def pack(path: Path) -> None:
+    """Put all complete runs into two files, small enough for a repository."""
+    records, curves = read_records(path), read_curves(path)
+    tables = []
+    for key in map(key_of, records):
+        if key in curves:
+            curve = curves[key]
+            count = len(curve["step"])
+            names = {n: [getattr(key, n)] * count for n in _NAMES}
+            tables.append(pa.table(names | curve))
+    if tables:
+        write_table(path / "curves.parquet", pa.concat_tables(tables))
+        write_json(path / "results.json", _packed_records(records))
+
+
+def _packed_records(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Settings once per cell: all its seeds share them."""
+    return {
+        "settings": {f"{r['column']}/{r['row']}": r["settings"] for r in records},
+        "runs": [{k: v for k, v in r.items() if k != "settings"} for r in records],
+    }
+
+
+def _unpacked_records(content: dict[str, Any]) -> dict[RunKey, dict[str, Any]]:
+    return {
+        key_of(run): run
+        | {"settings": content["settings"][f"{run['column']}/{run['row']}"]}
+        for run in content["runs"]
+    }
+
+
+def _unpacked(table: Any) -> dict[RunKey, dict[str, np.ndarray]]:
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    rows: dict[RunKey, list[int]] = {}
+    for index, key in enumerate(zip(*(columns[n] for n in _NAMES), strict=True)):
+        rows.setdefault(RunKey(str(key[0]), str(key[1]), int(key[2])), []).append(index)
+    return {
+        key: {n: v[places] for n, v in columns.items() if n not in _NAMES}
+        for key, places in rows.items()
+    }
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write a Parquet file in one rename."""
+    draft = path.with_name(f".{path.name}.draft")
+    pq.write_table(table, draft, compression="zstd")
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def key_of(record: dict[str, Any]) -> RunKey:
+    """Which run a record is of."""
+    return RunKey(record["column"], record["row"], record["seed"])
+
+
+def _first_difference(before: Any, now: Any, name: str = "") -> tuple[str, Any, Any]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            if before.get(key) != now.get(key):
+                return _first_difference(
+                    before.get(key), now.get(key), f"{name}.{key}".lstrip(".")
+                )
+    return name, before, now
+
+
+def _as_json(content: Any) -> Any:
+    return json.loads(json.dumps(content))
+
+
+def _clock() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

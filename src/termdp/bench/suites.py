@@ -1,0 +1,257 @@
+"""The benchmark suites, as data: this file is all there is to read.
+
+A suite is columns × rows: an environment with its observer, times a method with its
+numbers. A label stands for the same thing in every suite, so results of several suites
+fit into one table.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from termdp.agents.methods import find_method
+
+DEFAULT_STEPS = 1_000_000
+DEFAULT_SEEDS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """An environment and who watches.
+
+    Attributes:
+        label: name of the column in results, tables and folders.
+        env: id of the environment.
+        overrides: as for `termdp.make`: observer, cost, game.
+        matched_discount: constant of `pg_matched` here; None takes the table by id.
+        why: what the observer is, where it is not the benchmark's.
+    """
+
+    label: str
+    env: str
+    overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
+    matched_discount: float | None = None
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A method and the numbers in which it differs from the table of methods."""
+
+    label: str
+    method: str
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """What a suite runs unless told otherwise.
+
+    Attributes:
+        name: for the command line.
+        about: one line.
+        columns: environments.
+        rows: methods.
+        steps: decisions per run.
+        seeds: runs per cell.
+        parts: names of the suites that this one is made of.
+    """
+
+    name: str
+    about: str
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    steps: int = DEFAULT_STEPS
+    seeds: int = DEFAULT_SEEDS
+    parts: tuple[str, ...] = ()
+
+
+def _row(method: str, label: str | None = None, **changes: Any) -> Row:
+    return Row(label or method, method, changes)
+
+
+def _distinct(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Without those that only spell out what an earlier one does by default."""
+    kept: dict[Any, Row] = {}
+    for row in rows:
+        method = find_method(row.method, **row.changes)
+        numbers = dataclasses.replace(method, description="")
+        numbers = dataclasses.replace(numbers, stop_handling=method.handles_stops)
+        kept.setdefault(numbers, row)
+    return tuple(kept.values())
+
+
+# The paper's six columns, in its order, with the benchmark's own observers.
+PAPER_COLUMNS = tuple(
+    Column(env, env)
+    for env in (
+        "backseat",
+        "backseat_passenger",
+        "space_invaders",
+        "seaquest",
+        "breakout",
+        "asterix",
+    )
+)
+RECOMMENDER = Column("recommender", "recommender")
+
+# Observers under which methods can be told apart. b ≥ ln 3T, T being the mean length of
+# an unobserved episode, makes doing nothing wrong survivable.
+HARD_COLUMNS = (
+    Column(
+        "backseat_hard",
+        "backseat",
+        {"window": 60, "bias": 6.0},
+        why="coins are remembered twice as long",
+    ),
+    Column(
+        "space_invaders_hard",
+        "space_invaders",
+        {"distance": 2, "window": 60, "bias": 7.0},
+        why="bullets within two cells, remembered twice as long",
+    ),
+    Column(
+        "seaquest_hard",
+        "seaquest",
+        {"window": 60, "bias": 7.0},
+        why="time at half depth is remembered twice as long",
+    ),
+    Column(
+        "breakout_hard",
+        "breakout",
+        {"width": 2, "window": 60, "bias": 6.5},
+        why="two columns at either side, remembered twice as long",
+    ),
+    Column(
+        "asterix_hard",
+        "asterix",
+        {"distance": 2, "window": 60, "bias": 7.0},
+        why="enemies within two cells, remembered twice as long",
+    ),
+    Column(
+        "recommender_hard",
+        "recommender",
+        {"window": 60, "relief": 0.4},
+        why="less relief from fitting items, remembered twice as long",
+    ),
+)
+
+TOP = (
+    _row("pg"),
+    _row("pg_naive"),
+    _row("pg_recurrent"),
+    _row("pg_rs"),
+    _row("termpg"),
+    _row("termpg_rs"),
+    _row("termpg_penalty"),
+)
+REFERENCE = (_row("pg"), _row("termpg"))
+ABLATIONS = (
+    _row("termpg_std", "termpg_std_0.5", std_factor=0.5),
+    _row("termpg_std", "termpg_std_1", std_factor=1.0),
+    _row("termpg_std", "termpg_std_2", std_factor=2.0),
+    _row("termpg_mean"),
+    _row("termpg_fixed_discount"),
+    _row("termpg_half_window"),
+    _row("termpg_double_window"),
+)
+BONUSES = (
+    _row("termpg_bonus_0.1"),
+    _row("termpg_bonus_1"),
+    _row("termpg_bonus_0.1", "termpg_bonus_std_0.1", uncertainty="std"),
+    _row("termpg_bonus_1", "termpg_bonus_std_1", uncertainty="std"),
+)
+FAIR = _distinct(
+    (
+        _row("pg"),
+        _row("pg_naive"),
+        _row("pg_rs"),
+        _row("pg_matched"),
+        _row("pg_0.953"),
+        _row("pg_recurrent", "pg_recurrent_rs", stop_penalty=1.0),
+        _row("oracle"),
+        _row("termpg"),
+        _row("termpg", "termpg_cut", stop_handling="cut"),
+        _row("termpg", "termpg_ignored", stop_handling="ignored"),
+        _row("termpg", "termpg_min", optimism="min"),
+        _row("termpg_std", "termpg_std_1", std_factor=1.0),
+        _row("termpg_mean"),
+        _row("termpg", "termpg_logit", optimism="logit"),
+    )
+)
+HARD = (
+    *TOP,
+    _row("pg_matched"),
+    _row("oracle"),
+)
+WINDOWS = (
+    *REFERENCE,
+    _row("termpg", "termpg_window_0.25", window_factor=0.25),
+    _row("termpg_half_window"),
+    _row("termpg_double_window"),
+    _row("termpg", "termpg_window_4", window_factor=4.0),
+)
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "smoke",
+            "does everything work here? three methods, one environment, two seeds",
+            (RECOMMENDER,),
+            (_row("pg"), _row("termpg"), _row("oracle")),
+            steps=65_536,
+            seeds=2,
+        ),
+        Suite("paper", "Table 1, top: the paper's methods", PAPER_COLUMNS, TOP),
+        Suite(
+            "ablations",
+            "Table 1, bottom: optimism, discount, window",
+            PAPER_COLUMNS,
+            (*REFERENCE, *ABLATIONS),
+        ),
+        Suite(
+            "bonus",
+            "the appendix's cost bonus, U by max − min and by std",
+            PAPER_COLUMNS,
+            (*REFERENCE, *BONUSES),
+        ),
+        Suite(
+            "fair",
+            "where gains come from: discounts, ends, optimism, known costs",
+            (*PAPER_COLUMNS, RECOMMENDER),
+            FAIR,
+        ),
+        Suite("hard", "observers that matter", HARD_COLUMNS, HARD),
+        Suite(
+            "window",
+            "a learner whose window is wrong, ×0.25 to ×4",
+            (*PAPER_COLUMNS, RECOMMENDER),
+            WINDOWS,
+        ),
+        Suite(
+            "all",
+            "all of the above but smoke; what they share runs once",
+            parts=("paper", "ablations", "bonus", "fair", "hard", "window"),
+        ),
+    )
+}
+
+
+def find_suite(name: str) -> Suite:
+    """A suite by name."""
+    if name not in SUITES:
+        raise ValueError(f"expected a suite ({', '.join(SUITES)}), got {name!r}")
+    return SUITES[name]
+
+
+def cells(suite: Suite) -> tuple[tuple[Column, Row], ...]:
+    """All pairs of a suite, each once."""
+    if not suite.parts:
+        return tuple((c, r) for c in suite.columns for r in suite.rows)
+    found = {
+        (column.label, row.label): (column, row)
+        for name in suite.parts
+        for column, row in cells(SUITES[name])
+    }
+    return tuple(found.values())

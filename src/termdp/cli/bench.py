@@ -1,0 +1,245 @@
+"""`termdp bench`: run a benchmark suite."""
+
+import json
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.padding import Padding
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Args:
+    """Run a suite of experiments: methods × environments × seeds.
+
+    Example: termdp bench paper --seeds 5 --out results/paper
+    """
+
+    suite: Annotated[
+        tyro.conf.Positional[str | None], tyro.conf.arg(metavar="SUITE")
+    ] = None
+    """Suite (`termdp bench --list`)."""
+    list: bool = False
+    """Show what each suite would run and how long it should take here."""
+    engine: str = "local"
+    """local: this machine, all its devices. ray: a Ray cluster (extra `ray`)."""
+    address: str | None = None
+    """Address of the Ray cluster; one is started on this machine unless given."""
+    seeds: int | None = None
+    """Runs per cell; the suite's number unless given (5 for most)."""
+    steps: int | None = None
+    """Decisions per run; the suite's number unless given (1,000,000 for most)."""
+    preset: str = "fast"
+    """fast or paper."""
+    envs: tuple[str, ...] | None = None
+    """Only these environments of the suite."""
+    methods: tuple[str, ...] | None = None
+    """Only these methods of the suite."""
+    stop_handling: str | None = None
+    """Make all methods do this with stops: expected, cut or ignored."""
+    out: Path | None = None
+    """Folder of the results; results/SUITE unless given."""
+    resume: bool = False
+    """Run only what is missing in the folder."""
+    runs_per_job: int | None = None
+    """Runs per compiled program at most; all that fit together unless given."""
+    json: bool = False
+    """Print JSON for programs and nothing else on standard output."""
+
+
+def run(args: Args) -> None:
+    """Plan, run, keep; exit code 1 if a job failed."""
+    if args.list:
+        _show_suites(args)
+        return
+    if args.suite is None:
+        raise ValueError("expected a suite (termdp bench paper), or --list")
+    from termdp.bench.plan import make_jobs
+    from termdp.bench.speeds import Speeds
+    from termdp.bench.store import Store
+    from termdp.bench.sweep import sweep
+
+    engine = _engine(args)
+    plan = _plan(args, args.suite)
+    out = args.out or Path("results") / args.suite
+    command = "termdp " + shlex.join(sys.argv[1:])
+    folder = (Store.reopen if args.resume else Store.create)(out, plan, command)
+    for label, why in plan.left_out.items():
+        print(f"termdp: {label} is left out: {why}", file=sys.stderr)
+    finished = folder.finished()
+    speeds = Speeds(_platform(args))
+    jobs = make_jobs(plan, finished, _runs_per_job(args, plan, speeds))
+    from termdp.cli.bench_progress import ProgressTable
+
+    with ProgressTable(jobs, speeds, Console(stderr=True)) as table:
+        try:
+            outcome = sweep(engine(jobs), folder, speeds, table.hear)
+        except KeyboardInterrupt:
+            outcome = None
+    if outcome is None:
+        print(f"interrupted; finished runs are in {out}: --resume", file=sys.stderr)
+        sys.stderr.flush()
+        # Threads may be deep in a compilation that cannot be interrupted.
+        os._exit(130)
+    _tell(args, out, outcome, len(finished))
+    if outcome.failures:
+        sys.exit(1)
+
+
+def _plan(args: Args, suite: str) -> Any:
+    from termdp.bench.plan import make_plan
+    from termdp.bench.suites import find_suite
+
+    return make_plan(
+        find_suite(suite),
+        args.seeds,
+        args.steps,
+        args.preset,
+        args.envs,
+        args.methods,
+        args.stop_handling,
+    )
+
+
+def _engine(args: Args) -> Any:
+    """The engine's function from jobs to events."""
+    if args.engine not in ENGINES:
+        raise ValueError(
+            f"expected an engine ({', '.join(ENGINES)}), got {args.engine!r}"
+        )
+    if args.engine == "local":
+        if args.address is not None:
+            raise ValueError("expected no --address with the engine local")
+        from termdp.bench.local import run_local
+
+        return run_local
+    from termdp.bench.cluster import connect
+
+    return connect(args.address)
+
+
+def _platform(args: Args) -> str:
+    import jax
+
+    return str(jax.devices()[0].platform)
+
+
+def _runs_per_job(args: Args, plan: Any, speeds: Any) -> int | None:
+    if args.runs_per_job is not None:
+        if args.runs_per_job < 1:
+            raise ValueError(
+                f"expected runs-per-job to be at least 1, got {args.runs_per_job}"
+            )
+        return args.runs_per_job
+    if args.engine == "ray":
+        return int(plan.seeds)
+    from termdp.bench.local import split_for
+
+    slowest = min(speeds.of(job) for job in _draft_jobs(plan))
+    return split_for(speeds.platform, plan.steps, slowest)
+
+
+def _draft_jobs(plan: Any) -> Any:
+    from termdp.bench.plan import make_jobs
+
+    return make_jobs(plan)
+
+
+def _show_suites(args: Args) -> None:
+    from termdp.bench.plan import make_jobs
+    from termdp.bench.speeds import Speeds
+    from termdp.bench.suites import SUITES
+
+    speeds = Speeds(_platform(args))
+    rows = []
+    for name in SUITES if args.suite is None else (args.suite,):
+        plan = _plan(args, name)
+        jobs = make_jobs(plan)
+        rows.append(
+            {
+                "suite": name,
+                "about": SUITES[name].about,
+                "environments": list(dict.fromkeys(c.column.label for c in plan.cells)),
+                "left_out": plan.left_out,
+                "methods": list(dict.fromkeys(c.row.label for c in plan.cells)),
+                "seeds": plan.seeds,
+                "steps": plan.steps,
+                "runs": len(plan.runs),
+                "programs": len(jobs),
+                "seconds": round(speeds.seconds(jobs)),
+                "speed_measured_here": all(speeds.is_measured(job) for job in jobs),
+            }
+        )
+    if args.json:
+        print(json.dumps(rows, indent=2))
+        return
+    _print_suites(rows)
+
+
+def _print_suites(rows: list[dict[str, Any]]) -> None:
+    console = Console()
+    for row in rows:
+        star = "" if row["speed_measured_here"] else "*"
+        console.print(
+            f"[bold]{row['suite']}[/bold]  {row['about']}\n"
+            f"  {row['runs']} runs of {row['steps']:,} decisions ({row['seeds']} seeds) "
+            f"in {row['programs']} programs: "
+            f"[bold]about {duration(row['seconds'])}{star}[/bold]",
+            highlight=False,
+        )
+        for name in ("environments", "methods"):
+            words = "  ".join(row[name])
+            console.print(Padding(f"[dim]{name}[/dim]  {words}", (0, 0, 0, 2)))
+        for label, why in row["left_out"].items():
+            console.print(Padding(f"[dim]without {label}: {why}[/dim]", (0, 0, 0, 2)))
+        console.print()
+    if not all(row["speed_measured_here"] for row in rows):
+        print(
+            "* decisions ÷ speed recorded on another machine; it gives way to this "
+            "machine's own speed, kept after every job"
+        )
+
+
+def duration(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172_800:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:.1f} days"
+
+
+def _tell(args: Args, out: Path, outcome: Any, before: int) -> None:
+    failures = [
+        {"runs": [list(key) for key in keys], "error": error}
+        for keys, error in outcome.failures
+    ]
+    if args.json:
+        found = {
+            "out": str(out),
+            "finished": len(outcome.finished),
+            "finished_before": before,
+            "failures": failures,
+            "wall_s": round(outcome.seconds, 3),
+        }
+        print(json.dumps(found, indent=2))
+        return
+    already = f" ({before} were there already)" if before else ""
+    print(
+        f"{len(outcome.finished)} runs finished{already} in {duration(outcome.seconds)}; "
+        f"results in {out}. Look at them: termdp report {out}"
+    )
+    for failure in failures:
+        first = "/".join(str(part) for part in failure["runs"][0])
+        more = len(failure["runs"]) - 1
+        others = f" and {more} more" if more else ""
+        print(f"failed: {first}{others}: {failure['error']}", file=sys.stderr)

@@ -1,0 +1,77 @@
+"""Where results come from: versions, commit, machine.
+
+Works from an installed package and from bare sources on PYTHONPATH alike.
+"""
+
+import os
+import platform
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_SOURCES = Path(__file__).parent
+_UNKNOWN = "unknown"
+DEPENDENCIES = ("jax", "flax", "optax", "gymnax", "numpy")
+
+
+def version_of(package: str) -> str:
+    """The version of a package; ours is known without being installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return _version_in_sources() if package == "termdp" else _UNKNOWN
+
+
+def _version_in_sources() -> str:
+    try:
+        text = (_SOURCES.parents[1] / "pyproject.toml").read_text()
+        return str(tomllib.loads(text)["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return _UNKNOWN
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the results depend on, and the device."""
+    import jax
+
+    device = jax.devices()[0]
+    return {name: version_of(name) for name in ("termdp", *DEPENDENCIES)} | {
+        "python": platform.python_version(),
+        "device": f"{device.platform} {device.device_kind}",
+    }
+
+
+def hardware() -> dict[str, Any]:
+    """The machine, as far as it decides how fast things are."""
+    import jax
+
+    devices = jax.devices()
+    return {
+        "platform": devices[0].platform,
+        "device": devices[0].device_kind,
+        "devices": len(devices),
+        "cpus": os.cpu_count(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+    }
+
+
+def commit() -> str:
+    """The commit of the sources, with `+` if they were changed since.
+
+    Without a git repository around the sources, TERMDP_COMMIT if it is set.
+    """
+    try:
+        words = ("describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*")
+        found = subprocess.run(
+            ["git", "-C", str(_SOURCES), *words],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        return found.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("TERMDP_COMMIT", _UNKNOWN)
