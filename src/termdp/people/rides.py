@@ -153,6 +153,13 @@ def record_many(driver: Driver, seeds: Sequence[int], max_decisions: int) -> lis
 
     The rides are the same as those recorded one by one: batches change only the speed.
     """
+    return [ride for ride, _ in record_with_ends(driver, seeds, max_decisions)]
+
+
+def record_with_ends(
+    driver: Driver, seeds: Sequence[int], max_decisions: int
+) -> list[tuple[Ride, bool]]:
+    """As `record_many`, each ride with whether it ends in a crash."""
     for seed in seeds:
         check_seed(seed)
     if not 1 <= max_decisions <= MAX_DECISIONS:
@@ -167,9 +174,10 @@ def record_many(driver: Driver, seeds: Sequence[int], max_decisions: int) -> lis
         played = _drive(driver.program, driver.params, jnp.asarray(filled), length)
         actions, crashes = jax.tree.map(np.asarray, played)
         for row, seed in enumerate(chunk):
-            crash = np.flatnonzero(crashes[row])
-            end = min(int(crash[0]) + 1 if len(crash) else length, max_decisions)
-            rides.append(Ride(int(seed), driver.name, actions[row, :end]))
+            crashed = crashes[row, :max_decisions]
+            end = int(np.argmax(crashed)) + 1 if crashed.any() else max_decisions
+            ride = Ride(int(seed), driver.name, actions[row, :end])
+            rides.append((ride, bool(crashed.any())))
     return rides
 
 

@@ -1,0 +1,13 @@
+"""`termdp studies …`: rides, and what people said of them.
+
+Each command is a module `termdp.cli.studies_<name>`.
+"""
+
+COMMANDS = {
+    "create": "begin a study, with rides and invite links",
+    "list": "list the studies of a store",
+    "rides": "add rides of trained agents to a study",
+    "export": "write what people said as a Parquet file",
+    "import": "read such a file into a store",
+    "fit": "fit a passenger model to the stops of a study",
+}

@@ -1,0 +1,80 @@
+"""`termdp studies create`: a study with rides and invite links."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Args:
+    """Begin a study: scripted rides to review, and an invite link for each supervisor.
+
+    Example: termdp studies create comfort --rides 40 --invite ann bo
+    """
+
+    name: tyro.conf.Positional[str]
+    """The study's name: letters, digits, '.', '_', '-'."""
+    db: str = "people.db"
+    """File or URL of the store (postgresql+psycopg://user@host/name)."""
+    title: str = ""
+    """Title that supervisors see; the name if left out."""
+    consent: Path | None = None
+    """Text file that supervisors agree to before anything else."""
+    rides: int = 0
+    """How many rides of scripted drivers to add; `termdp studies rides` adds others."""
+    decisions: int = 200
+    """Longest ride, in decisions."""
+    decision_ms: int = 200
+    """Milliseconds that a decision is shown at normal speed."""
+    repeat_share: float = 0.1
+    """Share of rides that are shown twice, to measure consistency."""
+    seed: int = 0
+    """Seed of the rides and of the supervisors' orders."""
+    invite: tuple[str, ...] = ()
+    """Names of supervisors to invite."""
+    url: str = "http://127.0.0.1:8040"
+    """Where the server will be reached; the beginning of the invite links."""
+    json: bool = False
+    """Print JSON for programs instead of lines."""
+
+
+def run(args: Args) -> None:
+    """Create, fill, invite, print."""
+    from termdp.people.drivers import STYLES, scripted_driver
+    from termdp.people.new_rides import add_driven
+    from termdp.people.store import Store
+    from termdp.people.study_records import DEFAULT_CONSENT, check_name
+
+    if args.rides < 0:
+        raise ValueError(f"expected 0 rides or more, got {args.rides}")
+    for name in args.invite:
+        check_name(name, "supervisor's name")
+    text = DEFAULT_CONSENT if args.consent is None else args.consent.read_text()
+    store = Store.open(args.db)
+    try:
+        store.create_study(
+            args.name,
+            args.title,
+            text,
+            args.decision_ms,
+            args.repeat_share,
+            args.seed,
+        )
+        drivers = [scripted_driver(style) for style in STYLES]
+        add_driven(store, args.name, drivers, args.rides, args.decisions, args.seed)
+        links = {
+            name: f"{args.url}/join#{store.invite(args.name, name)}"
+            for name in args.invite
+        }
+    finally:
+        store.close()
+    if args.json:
+        print(json.dumps({"study": args.name, "rides": args.rides, "invites": links}))
+        return
+    print(
+        f"{args.name}: {args.rides} rides, {len(links)} invite links (each works once)"
+    )
+    for name, link in links.items():
+        print(f"  {name}: {link}")

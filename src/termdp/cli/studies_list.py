@@ -1,0 +1,43 @@
+"""`termdp studies list`: the studies of a store."""
+
+import json
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Args:
+    """List the studies of a store: rides, supervisors, reviews, stops.
+
+    Example: termdp studies list --db people.db
+    """
+
+    db: str = "people.db"
+    """File or URL of the store (postgresql+psycopg://user@host/name)."""
+    json: bool = False
+    """Print JSON for programs instead of a table."""
+
+
+def run(args: Args) -> None:
+    """Read and print."""
+    from termdp.people.store import Store
+
+    store = Store.open(args.db)
+    try:
+        studies = store.studies()
+    finally:
+        store.close()
+    if args.json:
+        print(json.dumps(studies, indent=2))
+        return
+    table = Table(title=f"studies in {args.db}", title_justify="left")
+    table.add_column("name")
+    table.add_column("title")
+    for heading in ("rides", "supervisors", "reviews", "stops"):
+        table.add_column(heading, justify="right")
+    for row in studies:
+        numbers = [str(row[n]) for n in ("rides", "supervisors", "reviews", "stops")]
+        table.add_row(row["name"], row["title"], *numbers)
+    Console().print(table)

@@ -1,0 +1,39 @@
+"""In which order a supervisor sees rides, and which ones twice."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# Rides are handed out in groups: everybody meets the same rides early on, each in an
+# order of their own, so that supervisors can be compared long before all is watched.
+GROUP = 50
+_MIN_GAP = 3
+
+
+def showings(
+    rides: Sequence[int], repeat_share: float, rng: np.random.Generator
+) -> list[tuple[int, bool]]:
+    """One group in random order, some rides twice.
+
+    Args:
+        rides: their ids.
+        repeat_share: share of them to be shown twice, rounded, but at least one if any
+            share is asked for and there are rides between the two showings.
+        rng: of this supervisor.
+
+    Returns:
+        Ride ids, each with whether it has been shown before. Between two showings of a
+        ride there are at least three others, fewer only if there are not as many.
+    """
+    order = [int(rides[i]) for i in rng.permutation(len(rides))]
+    count = round(repeat_share * len(order))
+    if repeat_share > 0 and len(order) > 1:
+        count = max(count, 1)
+    shown = [(ride, False) for ride in order]
+    chosen = sorted(rng.choice(len(order), size=count, replace=False).tolist())
+    for ride in (order[i] for i in chosen):
+        first = shown.index((ride, False))
+        earliest = min(first + 1 + _MIN_GAP, len(shown))
+        place = int(rng.integers(earliest, len(shown) + 1))
+        shown.insert(place, (ride, True))
+    return shown

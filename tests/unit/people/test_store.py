@@ -1,0 +1,414 @@
+"""The store, the same tests on SQLite and on a real PostgreSQL."""
+
+import threading
+
+import numpy as np
+import pytest
+from sqlalchemy import inspect, text
+
+from termdp.people import migrations, plan, tokens
+from termdp.people.database import Database
+from termdp.people.store import (
+    ConflictError,
+    NotFoundError,
+    Store,
+    UnreachableError,
+    Verdict,
+    to_ride,
+)
+from termdp.people.tables import Base, Drive
+
+NONCE = "n" * 32
+
+
+def join(store, name="ann", study="coins"):
+    invite = store.invite(study, name)
+    found, supervisor = store.invited(invite)
+    store.join(invite, NONCE, tokens.digest(found.consent))
+    return supervisor.id
+
+
+@pytest.fixture
+def filled(store, straight_rides):
+    store.create_study("coins", repeat_share=0.25)
+    store.add_rides("coins", straight_rides, [False] * 12)
+    return store
+
+
+def review_all(store, supervisor_id, stop=lambda ride: False):
+    order = []
+    while (row := store.next_showing(supervisor_id)) is not None:
+        assignment, ride = row
+        verdict = Verdict(f"client-{assignment.id}", stop(ride), 1, 80)
+        store.review(supervisor_id, assignment.id, verdict)
+        order.append((ride.number, assignment.is_repeat))
+    return order
+
+
+def test_rides_come_back_bit_for_bit(filled, straight_rides):
+    assert [to_ride(row) for row in filled.rides("coins")] == straight_rides
+    assert [row.number for row in filled.rides("coins")] == list(range(12))
+
+
+def test_everything_survives_reopening(database_url, straight_rides):
+    store = Store.open(database_url)
+    store.create_study("coins", title="Coins?", seed=3)
+    store.add_rides("coins", straight_rides, [False] * 12)
+    ann = join(store)
+    assignment, _ = store.next_showing(ann)
+    store.review(ann, assignment.id, Verdict("c" * 16, True, 2, 120, "too close"))
+    store.close()
+
+    again = Store.open(database_url)
+    assert again.study("coins").title == "Coins?"
+    (first,) = [s for s in again.showings("coins") if s.review]
+    assert first.assignment.id == assignment.id
+    assert (first.review.stopped, first.review.decision) == (True, 2)
+    assert (first.review.latency_ms, first.review.reason) == (120, "too close")
+    again.close()
+
+
+def test_each_supervisor_sees_all_rides_in_an_order_of_their_own(filled):
+    orders = [review_all(filled, join(filled, name)) for name in ("ann", "bo")]
+    for order in orders:
+        first_showings = [number for number, is_repeat in order if not is_repeat]
+        assert sorted(first_showings) == list(range(12))
+        assert sum(is_repeat for _, is_repeat in order) == 3
+        for place, (number, is_repeat) in enumerate(order):
+            if is_repeat:
+                assert order.index((number, False)) <= place - plan._MIN_GAP - 1 or (
+                    place == len(order) - 1
+                )
+    assert orders[0] != orders[1]
+
+
+def test_rides_added_later_come_later(filled, straight_rides):
+    ann = join(filled)
+    review_all(filled, ann)
+    assert filled.next_showing(ann) is None
+    filled.add_rides("coins", straight_rides[:2], [False, False])
+    later = {number for number, _ in review_all(filled, ann)}
+    assert later == {12, 13}
+    done, total = filled.progress(ann)
+    assert done == total
+
+
+def test_no_repeats_if_none_are_asked_for():
+    rng = np.random.default_rng(0)
+    assert not any(repeat for _, repeat in plan.showings(range(20), 0.0, rng))
+    assert len(plan.showings(range(20), 1.0, rng)) == 40
+    assert plan.showings([7], 0.5, rng)[0] == (7, False)
+
+
+def test_a_verdict_that_comes_twice_counts_once(filled):
+    ann = join(filled)
+    assignment, _ = filled.next_showing(ann)
+    verdict = Verdict("same-client-id-1", True, 1, 30)
+    first = filled.review(ann, assignment.id, verdict)
+    assert filled.review(ann, assignment.id, verdict).id == first.id
+    assert sum(s.review is not None for s in filled.showings("coins")) == 1
+
+
+def test_a_second_stop_is_refused(filled):
+    ann = join(filled)
+    assignment, _ = filled.next_showing(ann)
+    filled.review(ann, assignment.id, Verdict("first-client-id", True, 1, 30))
+    with pytest.raises(ConflictError, match="stopped at decision 1 already"):
+        filled.review(ann, assignment.id, Verdict("other-client-id", True, 2, 30))
+
+
+def test_a_stop_after_the_end_is_refused(store, straight_rides):
+    store.create_study("coins")
+    store.add_rides("coins", straight_rides[:1], [True])
+    ann = join(store)
+    assignment, _ = store.next_showing(ann)
+    with pytest.raises(ConflictError, match="crash at decision 2"):
+        store.review(ann, assignment.id, Verdict("c" * 16, True, 2, 30))
+    with pytest.raises(ConflictError, match="over after decision 2"):
+        store.review(ann, assignment.id, Verdict("c" * 16, True, 3, 30))
+    store.review(ann, assignment.id, Verdict("c" * 16, False, 0))
+    with pytest.raises(ConflictError, match="is over already"):
+        store.review(ann, assignment.id, Verdict("d" * 16, True, 1, 30))
+
+
+def test_a_wrong_clock_is_recorded_and_changes_nothing(filled):
+    ann = join(filled)
+    assignment, _ = filled.next_showing(ann)
+    verdict = Verdict("c" * 16, True, 1, 30, client_ms=0)
+    review = filled.review(ann, assignment.id, verdict)
+    assert review.skew_ms == -review.created_ms
+    assert review.created_ms > 1_700_000_000_000
+
+
+def test_nobody_reviews_another_ones_showing(filled):
+    ann, bo = join(filled, "ann"), join(filled, "bo")
+    assignment, _ = filled.next_showing(ann)
+    with pytest.raises(NotFoundError, match="one of your rides"):
+        filled.review(bo, assignment.id, Verdict("c" * 16, True, 1, 30))
+
+
+def test_reasons_may_come_later(filled):
+    ann = join(filled)
+    assignment, _ = filled.next_showing(ann)
+    with pytest.raises(ConflictError, match="reviewed"):
+        filled.set_reason(ann, assignment.id, "why")
+    filled.review(ann, assignment.id, Verdict("c" * 16, True, 1, 30))
+    filled.set_reason(ann, assignment.id, "because")
+    (shown,) = [s for s in filled.showings("coins") if s.review]
+    assert shown.review.reason == "because"
+
+
+def test_invites_work_once_but_a_lost_answer_may_be_asked_for_again(filled):
+    invite = filled.invite("coins", "ann")
+    consent = tokens.digest(filled.study("coins").consent)
+    first = filled.join(invite, NONCE, consent)
+    second = filled.join(invite, NONCE, consent)
+    assert filled.supervisor_of(first) is None
+    assert filled.supervisor_of(second)[1].name == "ann"
+    with pytest.raises(ConflictError, match="used already"):
+        filled.join(invite, "m" * 32, consent)
+    with pytest.raises(NotFoundError, match="not valid"):
+        filled.join("x" * 43, NONCE, consent)
+
+
+def test_a_new_invite_replaces_the_old_one(filled):
+    old = filled.invite("coins", "ann")
+    new = filled.invite("coins", "ann")
+    with pytest.raises(NotFoundError):
+        filled.invited(old)
+    assert filled.invited(new)[1].name == "ann"
+    with pytest.raises(ConflictError, match="stays what it is"):
+        filled.invite("coins", "ann", kind="simulated")
+
+
+def test_consent_is_to_the_text_that_is_there(filled):
+    invite = filled.invite("coins", "ann")
+    with pytest.raises(ConflictError, match="another text"):
+        filled.join(invite, NONCE, tokens.digest("something else"))
+    supervisor = filled.invited(invite)[1]
+    assert (supervisor.joined_ms, supervisor.token_hash) == (None, None)
+
+
+def test_no_token_is_in_the_database(filled, database_url):
+    invite = filled.invite("coins", "ann")
+    token = filled.join(invite, NONCE, tokens.digest(filled.study("coins").consent))
+    with filled.database.reading() as session:
+        for table in Base.metadata.sorted_tables:
+            for row in session.execute(table.select()):
+                assert not {invite, token, NONCE} & set(map(str, row))
+
+
+def test_stops_from_many_threads_are_all_kept(filled):
+    people = [join(filled, f"p{i}") for i in range(6)]
+    failures = []
+
+    def work(supervisor_id):
+        try:
+            review_all(filled, supervisor_id, stop=lambda ride: True)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(p,)) for p in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    (line,) = filled.studies()
+    assert (line["stops"], line["reviews"]) == (6 * 15, 6 * 15)
+
+
+def test_live_rides_are_numbered_on_and_not_reviewed_again(filled, straight_rides):
+    ann = join(filled)
+    assignment, ride = filled.live_showing(ann, straight_rides[0], False)
+    assert (ride.number, ride.live) == (12, True)
+    assert filled.next_showing(ann)[1].live is False
+    filled.review(ann, assignment.id, Verdict("c" * 16, True, 1, 30))
+    assert len(filled.rides("coins")) == 12
+    assert len(filled.rides("coins", live=None)) == 13
+    assert filled.progress(ann) == (0, 15)
+
+
+def test_high_scores(filled):
+    ann, bo = join(filled, "ann"), join(filled, "bo")
+
+    def drive(client, score):
+        return Drive(
+            client_id=client,
+            seed=1,
+            actions=b"\0",
+            score=score,
+            coins=0,
+            overtaken=0,
+            crashed=True,
+        )
+
+    filled.add_drive(ann, drive("a", 1.5))
+    filled.add_drive(bo, drive("a", 2.5))
+    filled.add_drive(bo, drive("a", 9.5))  # a retry: not counted again
+    scores = filled.high_scores(filled.study("coins").id)
+    assert [(s["name"], s["score"]) for s in scores] == [("bo", 2.5), ("ann", 1.5)]
+
+
+def test_unknown_studies_are_named(filled):
+    with pytest.raises(NotFoundError, match=r"\(coins\), got 'koins'"):
+        filled.study("koins")
+    with pytest.raises(ConflictError, match="exists"):
+        filled.create_study("coins")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"name": "../etc"}, "study name"),
+        ({"name": ""}, "study name"),
+        ({"name": "x" * 65}, "study name"),
+        ({"consent": "  "}, "consent"),
+        ({"decision_ms": 1}, "decision_ms"),
+        ({"repeat_share": 1.5}, "repeat_share"),
+        ({"title": "x" * 20_001}, "at most 20000"),
+        ({"title": "a\0b"}, "null characters"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_studies_are_refused(tmp_path, changes, message):
+    store = Store.open(str(tmp_path / "s.db"))
+    with pytest.raises(ValueError, match=message):
+        store.create_study(**{"name": "fine", **changes})
+    assert store.studies() == []
+    store.close()
+
+
+# The schema
+
+
+def columns(engine):
+    found = {}
+    inspector = inspect(engine)
+    for table in Base.metadata.sorted_tables:
+        unique = inspector.get_unique_constraints(table.name)
+        foreign = inspector.get_foreign_keys(table.name)
+        found[table.name] = (
+            {
+                column["name"]: (str(column["type"]), column["nullable"])
+                for column in inspector.get_columns(table.name)
+            },
+            sorted(tuple(sorted(u["column_names"])) for u in unique),
+            sorted((f["referred_table"], *f["constrained_columns"]) for f in foreign),
+            inspector.get_pk_constraint(table.name)["constrained_columns"],
+            sorted(tuple(i["column_names"]) for i in inspector.get_indexes(table.name)),
+        )
+    return found
+
+
+def test_migrations_arrive_at_the_tables(database_url):
+    database = Database.open(database_url)
+    migrated = columns(database.engine)
+    with database.writing() as session:
+        for table in reversed(Base.metadata.sorted_tables):
+            session.execute(text(f"DROP TABLE {table.name}"))
+        Base.metadata.create_all(session.connection())
+    assert columns(database.engine) == migrated
+    database.close()
+
+
+def test_a_store_of_version_1_opens_with_all_it_holds(database_url, monkeypatch):
+    with monkeypatch.context() as patch:
+        old = migrations.MIGRATIONS[:1]
+        patch.setattr(
+            "termdp.people.database.migrate", lambda c: migrations.migrate(c, len(old))
+        )
+        database = Database.open(database_url)
+    with database.writing() as session:
+        for statement in (
+            "INSERT INTO studies VALUES (1, 'old', 'Old', 'yes?', 200, 0.1, 0, 1)",
+            "INSERT INTO supervisors VALUES "
+            "(1, 1, 'ann', 'person', NULL, NULL, NULL, NULL, 5, 1)",
+            "INSERT INTO assignments VALUES (1, 1, 1, 0, false, 7)",
+            "INSERT INTO reviews VALUES (1, 1, 'client', true, 2, 90, 'why', 8)",
+        ):
+            if statement.startswith("INSERT INTO assignments"):
+                session.execute(
+                    text(
+                        "INSERT INTO rides VALUES "
+                        "(1, 1, 0, 5, 'someone', :actions, false, false, 1)"
+                    ),
+                    {"actions": b"\0\1\2"},
+                )
+            session.execute(text(statement))
+    database.close()
+
+    store = Store.open(database_url)
+    with store.database.reading() as session:
+        assert migrations.version(session.connection()) == migrations.NEWEST
+    (shown,) = store.showings("old")
+    review = shown.review
+    assert (review.decision, review.reason, review.latency_ms) == (2, "why", 90)
+    assert (review.speed, review.replays, review.skew_ms) == (1.0, 0, None)
+    assert store.study("old").observer is None
+    assert to_ride(shown.ride).actions.tolist() == [0, 1, 2]
+    assert store.high_scores(1) == []
+    store.close()
+    Store.open(database_url).close()  # nothing more to do
+
+
+def test_a_store_of_a_newer_version_is_left_alone(database_url):
+    store = Store.open(database_url)
+    with store.database.writing() as session:
+        session.execute(text("INSERT INTO schema_version VALUES (99, 0)"))
+    store.close()
+    with pytest.raises(ValueError, match="version 99: it was made by a newer"):
+        Store.open(database_url)
+
+
+def test_a_foreign_database_is_left_alone(database_url):
+    database = Database.open(database_url)
+    with database.writing() as session:
+        session.execute(text("DROP TABLE schema_version"))
+    database.close()
+    with pytest.raises(ValueError, match="other tables"):
+        Store.open(database_url)
+
+
+@pytest.mark.parametrize(
+    "url, message",
+    [
+        ("postgresql+psycopg://nobody@127.0.0.1:1/none", "cannot be opened"),
+        ("/nowhere/at/all/people.db", "cannot be opened"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/none", r"me:\*\*\*@"),
+    ],
+)
+def test_an_unreachable_database_is_named(url, message):
+    with pytest.raises(UnreachableError, match=message):
+        Store.open(url)
+
+
+@pytest.mark.parametrize(
+    "url, message",
+    [
+        ("mysql://x/y", "sqlite or postgresql"),
+        ("sqlite:///:memory:", "in memory"),
+        ("://", "database URL"),
+    ],
+)
+def test_a_wrong_url_is_explained(url, message):
+    with pytest.raises(ValueError, match=message):
+        Store.open(url)
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path):
+    path = tmp_path / "notes.db"
+    path.write_text("not a database, but dear to somebody\n" * 100)
+    before = path.read_bytes()
+    with pytest.raises(UnreachableError, match="not a database"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+
+
+def test_sqlite_writes_through_to_the_disk(tmp_path):
+    store = Store.open(str(tmp_path / "s.db"))
+    with store.database.reading() as session:
+        assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert session.execute(text("PRAGMA synchronous")).scalar() == 2
+        assert session.execute(text("PRAGMA foreign_keys")).scalar() == 1
+    store.close()
