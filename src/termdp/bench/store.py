@@ -2,7 +2,7 @@
 
 DIR/manifest.json                   what was asked for, by which version, how long it took
 DIR/runs/COLUMN/ROW/seedN.json      summary and settings of a run
-DIR/runs/COLUMN/ROW/seedN.parquet   its learning curve
+DIR/runs/COLUMN/ROW/seedN.parquet   its learning curve (see `termdp.bench.curves`)
 DIR/results.json, DIR/curves.parquet    the same for all runs together (`pack`)
 
 Every file appears in one rename, the JSON after the Parquet: a run whose JSON is there
@@ -11,16 +11,14 @@ is complete, whatever happened afterwards.
 
 import dataclasses
 import json
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from termdp.bench.curves import Curve, read_curve, with_suffix, write_curve
 from termdp.bench.plan import Plan, RunKey
 from termdp.bench.program import JobResult, RunResult
 from termdp.provenance import commit, hardware, version_of, versions
@@ -28,7 +26,7 @@ from termdp.training.run_folder import write_json
 
 FORMAT = 1
 _NAMES = ("column", "row", "seed")
-_DAMAGE = (OSError, KeyError, TypeError, ValueError, pa.ArrowException)
+_DAMAGE = (OSError, KeyError, TypeError, ValueError)
 
 
 class Store:
@@ -111,8 +109,8 @@ class Store:
         folder = self.path / "runs" / run.key.column / run.key.row
         folder.mkdir(parents=True, exist_ok=True)
         stem = folder / f"seed{run.key.seed}"
-        write_table(stem.with_name(stem.name + ".parquet"), pa.table(run.curve))
-        write_json(stem.with_name(stem.name + ".json"), run.record)
+        write_curve(stem, run.curve)
+        write_json(with_suffix(stem, ".json"), run.record)
 
     def _check_same_settings(self, plan: Plan) -> None:
         """What is there must have been made as it would be made now."""
@@ -221,34 +219,35 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return [found[key] for key in sorted(found)]
 
 
-def read_curves(path: Path) -> dict[RunKey, dict[str, np.ndarray]]:
+def read_curves(path: Path) -> dict[RunKey, Curve]:
     """Learning curves of all complete runs."""
-    curves: dict[RunKey, dict[str, np.ndarray]] = {}
-    packed = path / "curves.parquet"
-    if packed.exists():
-        curves |= _unpacked(pq.read_table(packed))
+    packed = read_curve(path / "curves")
+    curves = {} if packed is None else _unpacked(packed)
     for record in read_records(path):
         key = key_of(record)
-        file = path / "runs" / key.column / key.row / f"seed{key.seed}.parquet"
-        if file.exists():
-            table = pq.read_table(file)
-            curves[key] = {n: table[n].to_numpy() for n in table.column_names}
+        stem = path / "runs" / key.column / key.row / f"seed{key.seed}"
+        curve = read_curve(stem)
+        if curve is not None:
+            curves[key] = curve
     return curves
 
 
 def pack(path: Path) -> None:
     """Put all complete runs into two files, small enough for a repository."""
     records, curves = read_records(path), read_curves(path)
-    tables = []
-    for key in map(key_of, records):
-        if key in curves:
-            curve = curves[key]
-            count = len(curve["step"])
-            names = {n: [getattr(key, n)] * count for n in _NAMES}
-            tables.append(pa.table(names | curve))
-    if tables:
-        write_table(path / "curves.parquet", pa.concat_tables(tables))
-        write_json(path / "results.json", _packed_records(records))
+    keys = [key for key in map(key_of, records) if key in curves]
+    if not keys:
+        return
+    lengths = [len(curves[key]["step"]) for key in keys]
+    together = {
+        name: np.repeat([getattr(key, name) for key in keys], lengths)
+        for name in _NAMES
+    }
+    for name in curves[keys[0]]:
+        together[name] = np.concatenate([curves[key][name] for key in keys])
+    if write_curve(path / "curves", together).suffix == ".parquet":
+        (path / "curves.npz").unlink(missing_ok=True)
+    write_json(path / "results.json", _packed_records(records))
 
 
 def _packed_records(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -267,8 +266,7 @@ def _unpacked_records(content: dict[str, Any]) -> dict[RunKey, dict[str, Any]]:
     }
 
 
-def _unpacked(table: Any) -> dict[RunKey, dict[str, np.ndarray]]:
-    columns = {name: table[name].to_numpy() for name in table.column_names}
+def _unpacked(columns: Curve) -> dict[RunKey, Curve]:
     rows: dict[RunKey, list[int]] = {}
     for index, key in enumerate(zip(*(columns[n] for n in _NAMES), strict=True)):
         rows.setdefault(RunKey(str(key[0]), str(key[1]), int(key[2])), []).append(index)
@@ -276,15 +274,6 @@ def _unpacked(table: Any) -> dict[RunKey, dict[str, np.ndarray]]:
         key: {n: v[places] for n, v in columns.items() if n not in _NAMES}
         for key, places in rows.items()
     }
-
-
-def write_table(path: Path, table: Any) -> None:
-    """Write a Parquet file in one rename."""
-    draft = path.with_name(f".{path.name}.draft")
-    pq.write_table(table, draft, compression="zstd")
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(draft, path)
 
 
 def key_of(record: dict[str, Any]) -> RunKey:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
-from rich.padding import Padding
 
 ENGINES = ("local", "ray")
 
@@ -76,11 +74,11 @@ def run(args: Args) -> None:
     finished = folder.finished()
     speeds = Speeds(_platform(args))
     jobs = make_jobs(plan, finished, _runs_per_job(args, plan, speeds))
-    from termdp.cli.bench_progress import ProgressTable
+    from termdp.cli.bench_progress import shown
 
-    with ProgressTable(jobs, speeds, Console(stderr=True)) as table:
+    with shown(jobs, speeds) as hear:
         try:
-            outcome = sweep(engine(jobs), folder, speeds, table.hear)
+            outcome = sweep(engine(jobs), folder, speeds, hear)
         except KeyboardInterrupt:
             outcome = None
     if outcome is None:
@@ -184,6 +182,9 @@ def _show_suites(args: Args) -> None:
 
 
 def _print_suites(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
     console = Console()
     for row in rows:
         star = "" if row["speed_measured_here"] else "*"

@@ -1,19 +1,16 @@
-"""The table that shows a sweep at work."""
+"""How a sweep at work is shown: a table on a terminal, a line per job elsewhere."""
 
+import contextlib
+import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
 from termdp.bench.events import Event
 from termdp.bench.plan import BenchJob
 from termdp.bench.speeds import Speeds
 
-STATES = {
+STYLES = {
     "waiting": "dim",
     "started": "cyan",
     "running": "bold",
@@ -22,30 +19,36 @@ STATES = {
 }
 
 
-class ProgressTable:
-    """Jobs done, running, failed, and the time left; plain lines where nobody looks."""
+@contextlib.contextmanager
+def shown(jobs: list[BenchJob], speeds: Speeds) -> Iterator[Callable[[Event], None]]:
+    """Show a sweep on standard error; gives the function that hears its events."""
+    progress = Progress(jobs, speeds)
+    if not sys.stderr.isatty():
+        # Machines that only train may have no rich.
+        yield lambda event: _tell(progress, event)
+        return
+    from rich.console import Console
+    from rich.live import Live
 
-    def __init__(self, jobs: list[BenchJob], speeds: Speeds, console: Console):
+    console = Console(stderr=True)
+    with Live(
+        get_renderable=lambda: picture(progress, console.height),
+        console=console,
+        refresh_per_second=4,
+    ):
+        yield progress.hear
+
+
+class Progress:
+    """Jobs done, running, failed, and the time left."""
+
+    def __init__(self, jobs: list[BenchJob], speeds: Speeds):
         self.jobs = jobs
         self.speeds = speeds
-        self.console = console
         self.state = {job.name: "waiting" for job in jobs}
         self.fraction = {job.name: 0.0 for job in jobs}
         self.notes = {job.name: "" for job in jobs}
         self.began = time.perf_counter()
-        self.live: Live | None = None
-
-    def __enter__(self) -> "ProgressTable":
-        if self.console.is_terminal:
-            self.live = Live(
-                get_renderable=self._picture, console=self.console, refresh_per_second=4
-            )
-            self.live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self.live is not None:
-            self.live.__exit__(*error)
 
     def hear(self, event: Event) -> None:
         """Take note of what an engine tells."""
@@ -60,52 +63,57 @@ class ProgressTable:
             )
         if event.error:
             self.notes[name] = event.error
-        if self.live is None and event.kind in ("finished", "failed"):
-            print(
-                f"{self._counts()} | {name}: {event.kind}, {self.notes[name]}",
-                file=self.console.file,
-                flush=True,
-            )
 
     def seconds_left(self) -> float:
-        """Work left at the speed of such jobs, waiting for programs not counted."""
+        """Work left at the speed of such jobs; compilation is not counted."""
         return sum(
             (1.0 - self.fraction[job.name]) * job.decisions / self.speeds.of(job)
             for job in self.jobs
             if self.state[job.name] not in ("finished", "failed")
         )
 
-    def _counts(self) -> str:
+    def counts(self) -> str:
+        """One line about everything."""
         states = list(self.state.values())
         done, failed = states.count("finished"), states.count("failed")
-        running = states.count("running")
-        left = self.seconds_left()
+        running, compiling = states.count("running"), states.count("started")
         spent = time.perf_counter() - self.began
         return (
-            f"{done} of {len(states)} jobs done, {running} running, {failed} failed; "
-            f"{_clock(spent)} spent, about {_clock(left)} left"
+            f"{done} of {len(states)} jobs done, {running} running, {compiling} "
+            f"waiting or compiling, {failed} failed; {_clock(spent)} spent, about "
+            f"{_clock(self.seconds_left())} left"
         )
 
-    def _picture(self) -> Group:
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for job in self._shown():
-            state = self.state[job.name]
-            table.add_row(
-                job.name,
-                f"[dim]{len(job.runs)} runs[/dim]",
-                Text("compiling" if state == "started" else state, style=STATES[state]),
-                ProgressBar(total=1.0, completed=self.fraction[job.name], width=24),
-                Text(self.notes[job.name], style="dim", overflow="ellipsis"),
-            )
-        return Group(Text(self._counts()), table)
 
-    def _shown(self) -> list[BenchJob]:
-        """All jobs if they fit on the screen, else those that are not finished."""
-        room = max(4, self.console.height - 4)
-        if len(self.jobs) <= room:
-            return self.jobs
-        open_jobs = [j for j in self.jobs if self.state[j.name] != "finished"]
-        return open_jobs[:room]
+def _tell(progress: Progress, event: Event) -> None:
+    progress.hear(event)
+    if event.kind in ("finished", "failed"):
+        name = event.job.name
+        line = f"{progress.counts()} | {name}: {event.kind}, {progress.notes[name]}"
+        print(line, file=sys.stderr, flush=True)
+
+
+def picture(progress: Progress, height: int) -> Any:
+    """The table: all jobs if they fit on the screen, else the unfinished ones."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    room, jobs = max(4, height - 4), progress.jobs
+    if len(jobs) > room:
+        jobs = [job for job in jobs if progress.state[job.name] != "finished"][:room]
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for job in jobs:
+        state = progress.state[job.name]
+        table.add_row(
+            job.name,
+            Text(f"{len(job.runs)} runs", style="dim"),
+            Text("compiling" if state == "started" else state, style=STYLES[state]),
+            ProgressBar(total=1.0, completed=progress.fraction[job.name], width=24),
+            Text(progress.notes[job.name], style="dim", overflow="ellipsis"),
+        )
+    return Group(Text(progress.counts()), table)
 
 
 def _clock(seconds: float) -> str:
