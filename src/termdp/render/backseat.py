@@ -5,13 +5,14 @@ cars are in that frame, so a decision can be shown in four steps, or in more wit
 `ahead`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from termdp.envs.backseat_road import CAR_LENGTH, FRAMES, Road
-from termdp.render.drawing import Drawing
+from termdp.render.drawing import Drawing, Shape
 
 ROW = 0.5
 VERGE = 0.9
@@ -21,6 +22,7 @@ _ASPHALT = "#3b3f4a"
 _ASPHALT_DARK = "#353944"
 _EDGE = "#e9e6dc"
 _DASH = "#c9ccd4"
+_DASH_PERIOD, _DASH_LENGTH = 2.0, 0.9
 _GRASS = ("#5d9c45", "#559140")
 _TREES = (("#2f6b34", "#3f8443"), ("#36713a", "#4a9150"), ("#6b8e3a", "#86a94c"))
 _SHADOW = "#00000050"
@@ -73,10 +75,13 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
     height = road.rows * ROW
     drawing = Drawing(road.lanes + 2 * VERGE, height, background=_GRASS[0])
     _verges(drawing, road, driven)
-    _lanes(drawing, road, driven)
+    _asphalt(drawing, road)
+    _dashes(drawing, road, driven)
     coin_shift = frame * road.coin_speed / FRAMES
     for lane, row in _objects(state.coins, road):
-        _coin(drawing, VERGE + lane + 0.5, (row + coin_shift + 0.5) * ROW, driven)
+        x = VERGE + lane + 0.5
+        glint = 0.5 + 0.5 * np.sin(driven * 0.8 + x * 2.0)
+        _coin(drawing, x, (row + coin_shift + 0.5) * ROW, float(glint))
     car_shift = frame * road.car_speed / FRAMES
     for lane, row in _objects(state.cars, road):
         paint = _paint_of(lane, decisions * road.car_speed - row)
@@ -86,6 +91,39 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
     if crashed:
         _fire(drawing, VERGE + side + 0.5, road.agent_row * ROW + 0.2)
     return drawing
+
+
+def sprites(road: Road | None = None) -> dict[str, Any]:
+    """The parts of a drawing, for a browser that puts them together frame by frame.
+
+    Shapes lie around the point where `draw` would place them: cars and fire below their
+    top middle, coins around their centre, `asphalt` on the whole canvas. Traffic is in
+    the order that `_paint_of` chooses from, coins by growing glint, 0 to 1.
+    """
+    road = Road() if road is None else road
+    canvas = Drawing(road.lanes + 2 * VERGE, road.rows * ROW)
+    _asphalt(canvas, road)
+
+    def shapes(paint: Callable[..., None], *args: Any) -> list[Shape]:
+        drawing = Drawing(0, 0)
+        paint(drawing, 0.0, 0.0, *args)
+        return drawing.shapes
+
+    return {
+        "width": canvas.width,
+        "height": canvas.height,
+        "row": ROW,
+        "verge": VERGE,
+        "grass": _GRASS,
+        "trees": _TREES,
+        "shadow": _SHADOW,
+        "dash": {"fill": _DASH, "period": _DASH_PERIOD, "length": _DASH_LENGTH},
+        "asphalt": canvas.shapes,
+        "agent": shapes(_car, _AGENT),
+        "traffic": [shapes(_car, paint) for paint in _TRAFFIC],
+        "coins": [shapes(_coin, step / 7) for step in range(8)],
+        "fire": shapes(_fire),
+    }
 
 
 def _objects(words: Any, road: Road) -> list[tuple[int, int]]:
@@ -133,32 +171,34 @@ def _tree(drawing: Drawing, x: float, y: float, size: float, kind: int) -> None:
     drawing.circle(x - size * 0.2, y - size * 0.2, size * 0.65, light)
 
 
-def _lanes(drawing: Drawing, road: Road, driven: float) -> None:
-    """Asphalt, edge lines and dashes that move with the road."""
+def _asphalt(drawing: Drawing, road: Road) -> None:
+    """What of the road looks the same wherever one is."""
     drawing.rect(VERGE - 0.12, 0, road.lanes + 0.24, drawing.height, "#8d8a80")
     drawing.rect(VERGE - 0.06, 0, road.lanes + 0.12, drawing.height, _ASPHALT)
     for lane in range(1, road.lanes, 2):
         drawing.rect(VERGE + lane, 0, 1, drawing.height, _ASPHALT_DARK)
     for x in (VERGE + 0.01, VERGE + road.lanes - 0.05):
         drawing.rect(x, 0, 0.04, drawing.height, _EDGE)
-    period, length = 2.0, 0.9
+
+
+def _dashes(drawing: Drawing, road: Road, driven: float) -> None:
+    """Lines between lanes, moving with the road."""
     for lane in range(1, road.lanes):
-        y = (driven * ROW) % period - period
+        y = (driven * ROW) % _DASH_PERIOD - _DASH_PERIOD
         while y < drawing.height:
-            drawing.rect(VERGE + lane - 0.02, y, 0.04, length, _DASH, radius=0.02)
-            y += period
+            drawing.rect(VERGE + lane - 0.02, y, 0.04, _DASH_LENGTH, _DASH, radius=0.02)
+            y += _DASH_PERIOD
 
 
-def _coin(drawing: Drawing, x: float, y: float, driven: float) -> None:
+def _coin(drawing: Drawing, x: float, y: float, glint: float) -> None:
     rim, face, inner, shine = _GOLD
-    glint = 0.5 + 0.5 * np.sin(driven * 0.8 + x * 2.0)
     drawing.circle(x + 0.03, y + 0.05, 0.21, _SHADOW)
     drawing.circle(x, y, 0.21, rim)
     drawing.circle(x, y, 0.185, face)
     drawing.circle(x, y, 0.13, "#d9940f")
     drawing.circle(x, y, 0.11, inner)
     drawing.rect(x - 0.025, y - 0.07, 0.05, 0.14, "#c98a0c", radius=0.02)
-    size = 0.035 + 0.045 * float(glint)
+    size = 0.035 + 0.045 * glint
     sx, sy = x - 0.09, y - 0.09
     points = [(0, -1), (0.25, -0.25), (1, 0), (0.25, 0.25)]
     points += [(0, 1), (-0.25, 0.25), (-1, 0), (-0.25, -0.25)]

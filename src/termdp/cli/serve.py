@@ -1,0 +1,51 @@
+"""`termdp serve`: people drive, ride along and stop agents, in a browser."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Args:
+    """Serve Backseat Driver to people: drive, ride along, review, see the results.
+
+    The first start prints an admin token and an invite link; give the token yourself in
+    the environment variable TERMDP_ADMIN_TOKEN if you prefer.
+
+    Example: termdp serve --db people.db --policies runs
+    """
+
+    db: str = "people.db"
+    """File or URL of the store (postgresql+psycopg://user@host/name)."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for everybody who can reach this machine."""
+    port: int = 8040
+    """Port to listen on."""
+    policies: Path | None = None
+    """Folder with runs of Backseat Driver; scripted drivers without."""
+    decisions: int = 250
+    """Longest ride on the Ride page, in decisions."""
+    no_tokens: bool = False
+    """Let anybody join without an invite; only on this machine."""
+
+
+def run(args: Args) -> None:
+    """Serve until interrupted."""
+    from termdp.people.app import Settings
+    from termdp.people.serving import Opening, serve
+
+    if not 1 <= args.decisions <= 2000:
+        raise ValueError(f"expected 1 to 2000 decisions a ride, got {args.decisions}")
+
+    def announce(opening: Opening) -> None:
+        print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
+        if opening.admin_token is not None:
+            print(
+                f"  admin, shown this once: {opening.url}/admin#{opening.admin_token}"
+            )
+        if opening.invite is not None:
+            print(f"  your invite, works once: {opening.url}/join#{opening.invite}")
+        sys.stdout.flush()
+
+    settings = Settings(tokens=not args.no_tokens, decisions=args.decisions)
+    serve(args.db, args.host, args.port, args.policies, settings, announce)

@@ -1,0 +1,40 @@
+"""`termdp studies export`: what people said, as a Parquet file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Args:
+    """Write a study's reviews as Parquet, one row per decision shown.
+
+    Example: termdp studies export comfort comfort.parquet --db people.db
+    """
+
+    study: tyro.conf.Positional[str]
+    """The study's name."""
+    out: tyro.conf.Positional[Path]
+    """File to write; it appears whole or not at all."""
+    db: str = "people.db"
+    """File or URL of the store (postgresql+psycopg://user@host/name)."""
+    json: bool = False
+    """Print JSON for programs."""
+
+
+def run(args: Args) -> None:
+    """Export and say how much."""
+    from termdp.people.store import Store
+    from termdp.people.study_files import export_study
+
+    store = Store.open(args.db)
+    try:
+        rows = export_study(store, args.study, args.out)
+    finally:
+        store.close()
+    if args.json:
+        print(json.dumps({"study": args.study, "file": str(args.out), "rows": rows}))
+    else:
+        print(f"{args.out}: {rows} decisions of study {args.study}")

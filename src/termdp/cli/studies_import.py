@@ -1,0 +1,44 @@
+"""`termdp studies import`: a study from its file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Args:
+    """Read a file of `termdp studies export` into a store; every row is checked.
+
+    Example: termdp studies import comfort.parquet --db other.db
+    """
+
+    file: tyro.conf.Positional[Path]
+    """The file."""
+    db: str = "people.db"
+    """File or URL of the store (postgresql+psycopg://user@host/name)."""
+    name: str | None = None
+    """Another name for the study."""
+    json: bool = False
+    """Print JSON for programs."""
+
+
+def run(args: Args) -> None:
+    """Import and say what."""
+    from termdp.people.store import Store
+    from termdp.people.study_files import import_study
+
+    store = Store.open(args.db)
+    try:
+        name = import_study(store, args.file, args.name)
+        (row,) = [row for row in store.studies() if row["name"] == name]
+    finally:
+        store.close()
+    if args.json:
+        print(json.dumps(row))
+    else:
+        print(
+            f"{name}: {row['rides']} rides, {row['supervisors']} supervisors, "
+            f"{row['reviews']} reviews, {row['stops']} stops"
+        )

@@ -1,0 +1,96 @@
+"""Rides ready to be shown: agents drive ahead of time, in batches, in the background.
+
+How an agent drives does not depend on who watches, except that a stop ends the ride. So
+the server simulates rides before anybody asks; a request takes one from the shelf.
+"""
+
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from termdp.people.drivers import STYLES, Driver, scripted_driver
+from termdp.people.rides import BATCH, MAX_SEED, Ride, record_with_ends
+
+LOW = BATCH // 4
+
+
+class Garage:
+    """Drivers and a shelf of rides of each.
+
+    Args:
+        load: makes the drivers; called once, in the background.
+        decisions: longest ride.
+    """
+
+    def __init__(self, load: Callable[[], Sequence[Driver]], decisions: int):
+        self.decisions = decisions
+        self._load = load
+        self._ready = threading.Event()
+        self._wanted = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._drivers: Sequence[Driver] = ()
+        self._shelves: list[deque[tuple[Ride, bool]]] = []
+        self._failure: Exception | None = None
+        self._closing = False
+        self._worker = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin to load drivers and to fill the shelves."""
+        self._worker.start()
+
+    def close(self) -> None:
+        """Stop filling."""
+        self._closing = True
+        self._wanted.release()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a ride can be had at once."""
+        return self._ready.is_set()
+
+    def drivers(self) -> Sequence[Driver]:
+        """Who drives here; waits until they are loaded."""
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._drivers
+
+    def take(self) -> tuple[Ride, bool]:
+        """A ride that nobody has seen, by any of the drivers, and whether it crashes."""
+        index = secrets.randbelow(len(self.drivers()))
+        with self._lock:
+            shelf = self._shelves[index]
+            found = shelf.popleft() if shelf else None
+            if len(shelf) < LOW:
+                self._wanted.release()
+        if found is not None:
+            return found
+        return self._drive(index, count=1)[0]
+
+    def _work(self) -> None:
+        try:
+            drivers = list(self._load())
+            self._drivers = drivers
+            self._shelves = [deque(self._drive(i)) for i in range(len(drivers))]
+        except Exception as error:  # whoever asks for a ride gets to know
+            self._failure = error
+            return
+        finally:
+            self._ready.set()
+        while not self._closing:
+            self._wanted.acquire()
+            for index, shelf in enumerate(self._shelves):
+                if len(shelf) < LOW and not self._closing:
+                    fresh = self._drive(index)
+                    with self._lock:
+                        shelf.extend(fresh)
+
+    def _drive(self, index: int, count: int = BATCH) -> list[tuple[Ride, bool]]:
+        seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(count)]
+        return record_with_ends(self._drivers[index], seeds, self.decisions)
+
+
+def scripted_drivers() -> list[Driver]:
+    """The drivers of a server without trained policies."""
+    return [scripted_driver(style) for style in STYLES]
