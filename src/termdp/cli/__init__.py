@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",
     "bench": "run a suite of experiments",
+    "report": "make a page of a suite's results",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
     "serve": "let people drive, ride along and stop agents, in a browser",

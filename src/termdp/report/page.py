@@ -28,14 +28,39 @@ th:first-child, td:first-child { text-align: left; }
 code, pre { font: .9em ui-monospace, monospace; background: var(--card);
   border: 1px solid var(--line); border-radius: 6px; padding: .1em .35em; }
 pre { padding: .8rem 1rem; overflow-x: auto; }
+body.wide { max-width: 1240px; }
+.wide > p, .wide > ul { max-width: 76ch; }
+h3 { font-size: 1.02rem; margin: 2rem 0 .2rem; }
+h3 + p { color: var(--soft); font-size: .92rem; margin: 0; }
+.scroll { overflow-x: auto; }
+table.scores { font-variant-numeric: tabular-nums; font-size: .92rem; }
+table.scores th { font-weight: 600; color: var(--soft); white-space: nowrap;
+  vertical-align: bottom; }
+table.scores td { white-space: nowrap; vertical-align: top; }
+table.scores tbody tr:hover { background: color-mix(in srgb, var(--line) 35%,
+  transparent); }
+table.scores small { display: block; color: var(--soft); font-size: .8rem; }
+td.better { color: var(--better); font-weight: 600; }
+td.worse { color: var(--worse); font-weight: 600; }
+td.better small, td.worse small { font-weight: 400; }
+:root { --better: #1f7a36; --worse: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --better: #69db7c; --worse: #ff8787; } }
+ul.findings { padding: 1rem 1.4rem 1rem 2.2rem; background: var(--card);
+  border: 1px solid var(--line); border-left: 4px solid #d6336c; border-radius: 10px; }
+ul.findings li { margin: .35rem 0; }
+figure.plot img { background: #fff; padding: .4rem; }
+table.facts td { text-align: left; vertical-align: top; font-size: .92rem; }
+table.facts td:first-child { color: var(--soft); white-space: nowrap; }
+table.facts code { white-space: normal; overflow-wrap: anywhere; }
 """
 
 
 class Page:
     """A page in the making: add parts in order, then `save`."""
 
-    def __init__(self, title: str, lead: str):
+    def __init__(self, title: str, lead: str, wide: bool = False):
         self.title = title
+        self._kind = ' class="wide"' if wide else ""
         self._parts = [f"<h1>{_safe(title)}</h1>", f'<p class="lead">{_safe(lead)}</p>']
 
     def heading(self, text: str) -> None:
@@ -59,6 +84,20 @@ class Page:
         )
         self._parts.append(f"<table><tr>{head}</tr>{body}</table>")
 
+    def raw(self, fragment: str) -> None:
+        """HTML that is known to be safe."""
+        self._parts.append(fragment)
+
+    def findings(self, sentences: list[str]) -> None:
+        """What came out, as a list that stands out."""
+        items = "".join(f"<li>{_safe(sentence)}</li>" for sentence in sentences)
+        self._parts.append(f'<ul class="findings">{items}</ul>')
+
+    def plot(self, svg: bytes, caption: str) -> None:
+        """A drawing on white, whatever the colours of the page."""
+        inside = _figure(svg, "svg+xml", caption)
+        self._parts.append(inside.replace("<figure>", '<figure class="plot">', 1))
+
     def figure(self, data: bytes, kind: str, caption: str) -> None:
         """A picture; `kind` is png, gif or svg+xml."""
         self._parts.append(_figure(data, kind, caption))
@@ -75,7 +114,7 @@ class Page:
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{_safe(self.title)}</title><style>{_STYLE}</style></head>"
-            f"<body>{''.join(self._parts)}</body></html>\n"
+            f"<body{self._kind}>{''.join(self._parts)}</body></html>\n"
         )
 
 

@@ -1,0 +1,56 @@
+"""`termdp report`: a page about benchmark results."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Args:
+    """Make a page, tables and figures of benchmark results.
+
+    Example: termdp report results/paper
+    """
+
+    folders: Annotated[
+        tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR")
+    ]
+    """Folder of `termdp bench`; several that belong together make one report."""
+    out: Path | None = None
+    """Folder for report.html, tables.md and figures; the first DIR unless given."""
+    json: bool = False
+    """Print all findings as JSON and nothing else on standard output."""
+
+
+def run(args: Args) -> None:
+    """Read, compute, write."""
+    from termdp.report.analysis import analyse, as_data
+    from termdp.report.bench_page import write_report
+    from termdp.report.results import load
+    from termdp.report.words import conclusions
+
+    if not args.folders:
+        raise ValueError("expected a folder of results (termdp report results/paper)")
+    console = Console(stderr=True)
+    with console.status("reading the results") as status:
+        results = load(args.folders)
+        status.update("computing intervals")
+        findings = analyse(results)
+        page = write_report(
+            results,
+            findings,
+            args.out or args.folders[0],
+            lambda words: status.update(f"drawing {words}"),
+        )
+    sentences = conclusions(results, findings)
+    if args.json:
+        found = as_data(results, findings) | {"conclusions": sentences}
+        print(json.dumps(found | {"page": str(page)}, indent=2))
+        return
+    for sentence in sentences:
+        print(f"- {sentence}")
+    print(f"look at {page.resolve()}")

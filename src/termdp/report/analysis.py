@@ -1,0 +1,229 @@
+"""From results to findings: every number of the report, and what it supports."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from termdp.report import published, statistics
+from termdp.report.results import Results
+from termdp.report.statistics import Estimate
+
+BASELINE = "pg"
+CEILING = "oracle"
+
+
+@dataclasses.dataclass(frozen=True)
+class BestAgainstBest:
+    """The best TermPG against the best PG on one environment.
+
+    Attributes:
+        column: the environment.
+        ours: the TermPG variant with the highest mean.
+        theirs: the PG variant with the highest mean.
+        relative: improvement, the choice of the best included in its interval.
+        gap: difference of the two means, Welch's interval.
+        claimed: what the paper's text says, if anything.
+        implied: what the paper's table gives, if anything.
+    """
+
+    column: str
+    ours: str
+    theirs: str
+    relative: Estimate
+    gap: Estimate
+    claimed: float | None
+    implied: float | None
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether an improvement may be claimed: both intervals must agree."""
+        return self.relative.low > 0 and self.gap.low > 0
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether it is clearly a loss."""
+        return self.relative.high < 0 and self.gap.high < 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """All that a report says.
+
+    Attributes:
+        against_pg: difference of means to `pg` by (column, row).
+        iqm: interquartile mean by (column, row).
+        pooled: interquartile mean of scores ÷ pg's mean, over all environments, by row.
+        pooled_columns: environments of `pooled`.
+        probability_pg: P(improvement over pg) by row, over all environments.
+        probability_best: the same over the best PG variant of each environment.
+        best: best against best, by environment.
+        closed: share of the gap between pg and oracle, by (column, row).
+    """
+
+    against_pg: dict[tuple[str, str], Estimate]
+    iqm: dict[tuple[str, str], Estimate]
+    pooled: dict[str, Estimate]
+    pooled_columns: list[str]
+    probability_pg: dict[str, Estimate]
+    probability_best: dict[str, Estimate]
+    best: list[BestAgainstBest]
+    closed: dict[tuple[str, str], Estimate | None]
+
+
+def analyse(results: Results) -> Findings:
+    """Compute everything."""
+    pooled_columns = _comparable(results)
+    best_pg = {c: _best(results, c, results.family("pg")) for c in results.columns}
+    return Findings(
+        against_pg=_against_pg(results),
+        iqm={
+            cell: statistics.pooled_interquartile_mean([results.values(*cell)])
+            for cell in results.records
+        },
+        pooled=_pooled(results, pooled_columns),
+        pooled_columns=pooled_columns,
+        probability_pg=_probabilities(
+            results, dict.fromkeys(results.columns, BASELINE)
+        ),
+        probability_best=_probabilities(results, best_pg),
+        best=[
+            found
+            for column in results.columns
+            if (found := _best_against_best(results, column)) is not None
+        ],
+        closed=_closed(results),
+    )
+
+
+def _comparable(results: Results) -> list[str]:
+    """Environments where scores over pg's mean mean something."""
+    return [
+        column
+        for column in results.columns
+        if results.has(column, BASELINE) and results.values(column, BASELINE).mean() > 0
+    ]
+
+
+def _against_pg(results: Results) -> dict[tuple[str, str], Estimate]:
+    return {
+        (column, row): statistics.difference(
+            results.values(column, row), results.values(column, BASELINE)
+        )
+        for column, row in results.records
+        if row != BASELINE and results.has(column, BASELINE)
+    }
+
+
+def _pooled(results: Results, columns: list[str]) -> dict[str, Estimate]:
+    """Rows that ran on all comparable environments: else they are not comparable."""
+    base = {c: float(np.mean(results.values(c, BASELINE))) for c in columns}
+    return {
+        row: statistics.pooled_interquartile_mean(
+            [results.values(c, row) / base[c] for c in columns]
+        )
+        for row in results.rows
+        if columns and all(results.has(c, row) for c in columns)
+    }
+
+
+def _probabilities(
+    results: Results, baselines: dict[str, str | None]
+) -> dict[str, Estimate]:
+    found = {}
+    for row in results.rows:
+        columns = [
+            column
+            for column, base in baselines.items()
+            if base is not None
+            and base != row
+            and results.has(column, row)
+            and results.has(column, base)
+        ]
+        # A row that is itself the best PG somewhere is compared elsewhere only.
+        if columns:
+            found[row] = statistics.probability_of_improvement(
+                [results.values(c, row) for c in columns],
+                [results.values(c, str(baselines[c])) for c in columns],
+            )
+    return found
+
+
+def _best(results: Results, column: str, rows: list[str]) -> str | None:
+    there = [row for row in rows if results.has(column, row)]
+    if not there:
+        return None
+    return max(there, key=lambda row: float(np.mean(results.values(column, row))))
+
+
+def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
+    ours = [r for r in published.TERMPG_ROWS if results.has(column, r)]
+    theirs = [r for r in results.family("pg") if results.has(column, r)]
+    best, base = _best(results, column, ours), _best(results, column, theirs)
+    if best is None or base is None:
+        return None
+    known = column in published.COLUMNS
+    return BestAgainstBest(
+        column=column,
+        ours=best,
+        theirs=base,
+        relative=statistics.relative_improvement(
+            [results.values(column, r) for r in ours],
+            [results.values(column, r) for r in theirs],
+        ),
+        gap=statistics.difference(
+            results.values(column, best), results.values(column, base)
+        ),
+        claimed=published.CLAIMS.get(column),
+        implied=published.implied_improvement(column) if known else None,
+    )
+
+
+def _closed(results: Results) -> dict[tuple[str, str], Estimate | None]:
+    return {
+        (column, row): statistics.gap_closed(
+            results.values(column, row),
+            results.values(column, BASELINE),
+            results.values(column, CEILING),
+        )
+        for column, row in results.records
+        if row not in (BASELINE, CEILING)
+        and results.has(column, BASELINE)
+        and results.has(column, CEILING)
+    }
+
+
+def as_data(results: Results, findings: Findings) -> dict[str, Any]:
+    """The findings as plain data, for `--json`."""
+
+    def plain(found: dict[Any, Estimate | None]) -> dict[str, Any]:
+        return {
+            key if isinstance(key, str) else "/".join(key): None
+            if value is None
+            else dataclasses.asdict(value)
+            for key, value in found.items()
+        }
+
+    return {
+        "columns": results.columns,
+        "rows": results.rows,
+        "cells": {
+            f"{column}/{row}": {
+                "seeds": [record["seed"] for record in records],
+                "returns": [record["return_mean"] for record in records],
+                "mean": statistics.mean_and_std(results.values(column, row))[0],
+                "std": statistics.mean_and_std(results.values(column, row))[1],
+            }
+            for (column, row), records in results.records.items()
+        },
+        "difference_to_pg": plain(dict(findings.against_pg)),
+        "interquartile_mean": plain(dict(findings.iqm)),
+        "pooled_interquartile_mean": plain(dict(findings.pooled)),
+        "probability_over_pg": plain(dict(findings.probability_pg)),
+        "probability_over_best_pg": plain(dict(findings.probability_best)),
+        "best_termpg_over_best_pg": [
+            dataclasses.asdict(best) | {"is_supported": best.is_supported}
+            for best in findings.best
+        ],
+        "gap_closed": plain(dict(findings.closed)),
+    }

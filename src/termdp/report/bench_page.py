@@ -1,0 +1,236 @@
+"""`termdp report`: a page, tables and figures about benchmark results."""
+
+import html
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from termdp.report import figures
+from termdp.report.analysis import Findings
+from termdp.report.detail_tables import detail_tables, time_table
+from termdp.report.names import column_name
+from termdp.report.page import Page
+from termdp.report.results import Results
+from termdp.report.tables import (
+    Table,
+    best_table,
+    column_groups,
+    pooled_table,
+    row_groups,
+    score_tables,
+)
+from termdp.report.words import conclusions
+
+Tell = Callable[[str], None]
+
+
+def write_report(
+    results: Results,
+    findings: Findings,
+    out: Path,
+    tell: Tell = lambda words: None,
+) -> Path:
+    """Write `report.html`, `tables.md` and `figures/`; returns the page's path.
+
+    Args:
+        results: what was measured.
+        findings: what follows from it.
+        out: the folder.
+        tell: hears what is being drawn.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    sentences = conclusions(results, findings)
+    headline = score_tables(results, findings)
+    comparison = [best_table(findings)] if findings.best else []
+    comparison.append(pooled_table(results, findings))
+    details = [*detail_tables(results, findings), time_table(results)]
+    _write_markdown(results, sentences, [*headline, *comparison, *details], out)
+    page = Page(title(results), lead(results), wide=True)
+    page.heading("What the numbers support")
+    page.findings(sentences)
+    page.heading("Returns")
+    _add_tables(page, headline)
+    _add_score_figures(page, results, out, tell)
+    page.heading("Comparisons")
+    _add_comparisons(page, findings, results, comparison, out, tell)
+    page.heading("Learning")
+    _add_curves(page, results, out, tell)
+    page.heading("Details")
+    _add_tables(page, details)
+    page.heading("Where this comes from")
+    page.raw(provenance_html(results))
+    path = out / "report.html"
+    page.save(path)
+    return path
+
+
+def title(results: Results) -> str:
+    """The page's title."""
+    names = list(dict.fromkeys(m["suite"] for m in results.manifests))
+    return f"termdp bench: {', '.join(names)}"
+
+
+def lead(results: Results) -> str:
+    """What was run, in one sentence."""
+    first = results.manifests[0]
+    ends = first["stop_handling"]
+    forced = f", all ends {ends}" if ends else ""
+    runs = sum(len(found) for found in results.records.values())
+    return (
+        f"{len(results.rows)} methods on {len(results.columns)} environments, up to "
+        f"{results.seeds} seeds, {first['steps']:,} decisions per run, preset "
+        f"{first['preset']}{forced}: {runs} runs."
+    )
+
+
+def _write_markdown(
+    results: Results, sentences: list[str], tables: list[Table], out: Path
+) -> None:
+    parts = [
+        f"# {title(results)}",
+        "",
+        lead(results),
+        "",
+        "## What the numbers support",
+        "",
+        *(f"- {sentence}" for sentence in sentences),
+        "",
+        "## Tables",
+        "",
+        *(table.markdown() for table in tables),
+        "## Where this comes from",
+        "",
+        *(f"- {name}: {value}" for name, value in provenance(results)),
+        "",
+    ]
+    (out / "tables.md").write_text("\n".join(parts))
+
+
+def _add_tables(page: Page, tables: list[Table]) -> None:
+    for table in tables:
+        page.raw(table.html())
+
+
+def _add_score_figures(page: Page, results: Results, out: Path, tell: Tell) -> None:
+    for number, (_, columns) in enumerate(column_groups(results), start=1):
+        tell("final returns")
+        figure = figures.final_scores(results, columns)
+        page.plot(
+            figures.save(figure, out / "figures", f"final_{number}"),
+            "Final returns: small dots are seeds, large ones their mean, bars its 95% t "
+            "interval; dashed: pg's mean.",
+        )
+
+
+def _add_comparisons(
+    page: Page,
+    findings: Findings,
+    results: Results,
+    tables: list[Table],
+    out: Path,
+    tell: Tell,
+) -> None:
+    tell("comparisons")
+    drawn = (
+        (
+            "improvement",
+            figures.improvements(findings),
+            "Relative improvement of the best TermPG over the best PG; bars: 95% "
+            "bootstrap intervals that include the choice of the best.",
+        ),
+        (
+            "pooled",
+            figures.pooled_scores(results, findings),
+            "All environments together, 95% stratified bootstrap intervals.",
+        ),
+    )
+    for name, figure, caption in drawn:
+        if figure is not None:
+            page.plot(figures.save(figure, out / "figures", name), caption)
+    _add_tables(page, tables)
+
+
+def _add_curves(page: Page, results: Results, out: Path, tell: Tell) -> None:
+    for group, (words, rows) in enumerate(_curve_groups(results), start=1):
+        for part, (_, columns) in enumerate(column_groups(results), start=1):
+            shown = [c for c in columns if any(results.curves_of(c, r) for r in rows)]
+            if not shown:
+                continue
+            tell(f"learning curves: {words}")
+            figure = figures.learning_curves(results, rows, shown)
+            page.plot(
+                figures.save(figure, out / "figures", f"learning_{group}_{part}"),
+                f"{words}. Return while training; bands: 95% t interval over seeds.",
+            )
+    tell("cost errors")
+    figure = figures.cost_errors(results, results.columns, "termpg")
+    if figure is not None:
+        page.plot(
+            figures.save(figure, out / "figures", "cost_error"),
+            "Costs learned by TermPG against the true ones: ℓ2 error per step, and "
+            "correlation, which a network that says zero everywhere does not have.",
+        )
+
+
+def _curve_groups(results: Results) -> list[tuple[str, list[str]]]:
+    """Rows that are drawn together: a table's rows, with pg and the oracle."""
+    found = []
+    for words, rows in row_groups(results):
+        wanted = {"pg", *rows}
+        if "top" in words or words == "Methods":
+            wanted.add("oracle")
+        found.append((words, [row for row in results.rows if row in wanted]))
+    return found
+
+
+def provenance(results: Results) -> list[tuple[str, str]]:
+    """Commands, commits, versions, machines, times."""
+    found: list[tuple[str, str]] = []
+    for manifest in results.manifests:
+        machine = manifest["hardware"]
+        versions = {k: v for k, v in manifest["versions"].items() if k != "device"}
+        found += [
+            ("suite", manifest["suite"]),
+            *(("command", f"`{command}`") for command in manifest["commands"]),
+            ("commit", ", ".join(manifest["commits"])),
+            ("versions", ", ".join(f"{k} {v}" for k, v in versions.items())),
+            (
+                "hardware",
+                f"{machine['devices']} × {machine['platform']} {machine['device']}, "
+                f"{machine['cpus']} CPU cores, {machine['machine']}",
+            ),
+            (
+                "time",
+                f"{manifest['wall_s']:.0f} s in all, begun {manifest['begun']}, "
+                f"finished {manifest['finished'] or 'never'}",
+            ),
+        ]
+        found += [
+            (
+                f"observer of {column_name(label)}",
+                f"{_overrides(column['overrides'])}: {column['why']}",
+            )
+            for label, column in manifest["columns"].items()
+            if column["overrides"] and label in results.columns
+        ]
+    return found
+
+
+def _overrides(numbers: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in numbers.items())
+
+
+def provenance_html(results: Results) -> str:
+    """The same as a list."""
+    items = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{_code(value)}</td></tr>"
+        for name, value in provenance(results)
+    )
+    return f'<table class="facts">{items}</table>'
+
+
+def _code(text: str) -> str:
+    safe = html.escape(text)
+    if safe.startswith("`") and safe.endswith("`"):
+        return f"<code>{safe[1:-1]}</code>"
+    return safe

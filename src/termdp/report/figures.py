@@ -1,0 +1,339 @@
+"""The report's figures, drawn with Matplotlib."""
+
+import contextlib
+import io
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from termdp.bench.curves import Curve
+from termdp.report.analysis import BASELINE, Findings
+from termdp.report.names import colours, column_name, method_name
+from termdp.report.results import Results
+from termdp.report.statistics import LEVEL, Estimate, mean_interval
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#9aa3b6",
+    "axes.labelcolor": "#3a4152",
+    "xtick.color": "#5d6577",
+    "ytick.color": "#5d6577",
+    "text.color": "#1d2230",
+    "axes.grid": True,
+    "grid.color": "#e6e9f0",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "termdp",
+    "figure.facecolor": "white",
+}
+PANEL = (3.15, 2.35)
+MOST_PANELS_IN_A_ROW = 4
+
+
+@contextlib.contextmanager
+def _drawing() -> Iterator[Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(_STYLE):
+        yield plt
+
+
+def panels(plt: Any, count: int, size: tuple[float, float] = PANEL) -> tuple[Any, Any]:
+    """A figure with so many panels, in rows."""
+    across = min(count, MOST_PANELS_IN_A_ROW)
+    if count > MOST_PANELS_IN_A_ROW:
+        # 6 panels look better as 3 + 3 than as 4 + 2.
+        across = math.ceil(count / math.ceil(count / MOST_PANELS_IN_A_ROW))
+    down = math.ceil(count / across)
+    figure, axes = plt.subplots(
+        down, across, figsize=(size[0] * across, size[1] * down), squeeze=False
+    )
+    for axis in axes.flat[count:]:
+        axis.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
+def learning_curves(
+    results: Results, rows: Sequence[str], columns: Sequence[str]
+) -> Any:
+    """Return while training: mean over seeds and its 95% interval, per environment."""
+    palette = colours(list(rows))
+    with _drawing() as plt:
+        figure, axes = panels(plt, len(columns))
+        handles: dict[str, Any] = {}
+        for axis, column in zip(axes, columns, strict=True):
+            for row in rows:
+                found = results.curves_of(column, row)
+                if found:
+                    line = _band(axis, found, "return_mean", palette[row], row)
+                    handles.setdefault(row, line)
+            axis.set_title(column_name(column))
+            _decisions(axis)
+        axes[0].set_ylabel("return")
+        _legend(figure, handles)
+        return figure
+
+
+def _band(axis: Any, curves: list[Curve], name: str, colour: str, row: str) -> Any:
+    steps, values = stacked(curves, name)
+    low, mean, high = band(values)
+    is_main = row in ("termpg", BASELINE)
+    order = 3 if is_main else 2
+    axis.fill_between(steps, low, high, color=colour, alpha=0.14, lw=0, zorder=order)
+    (line,) = axis.plot(
+        steps, mean, color=colour, lw=2.0 if is_main else 1.4, zorder=order + 1
+    )
+    return line
+
+
+def stacked(curves: list[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps `[P]` and values `[seeds, P]`; all seeds of a cell share their steps."""
+    points = min(len(curve["step"]) for curve in curves)
+    values = np.stack([curve[name][:points] for curve in curves]).astype(float)
+    return curves[0]["step"][:points], values
+
+
+def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Low end, mean and high end of the t interval at every point, NaN ignored."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    filled = np.where(known, values, 0.0)
+    mean = np.where(count > 0, filled.sum(axis=0) / np.maximum(count, 1), np.nan)
+    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
+    freedom = np.maximum(count - 1, 1)
+    error = np.sqrt(squares / freedom / np.maximum(count, 1))
+    half = np.where(count > 1, stats.t.ppf(0.5 + LEVEL / 2, freedom) * error, 0.0)
+    return mean - half, mean, mean + half
+
+
+def final_scores(results: Results, columns: Sequence[str]) -> Any:
+    """Every seed's final return, the mean and its interval, per environment."""
+    rows = [r for r in results.rows if any(results.has(c, r) for c in columns)]
+    palette = colours(rows)
+    with _drawing() as plt:
+        height = 0.55 + 0.2 * len(rows)
+        figure, axes = panels(plt, len(columns), (PANEL[0], height))
+        for index, (axis, column) in enumerate(zip(axes, columns, strict=True)):
+            _dots(axis, results, rows, column, palette)
+            axis.set_title(column_name(column))
+            across = min(len(columns), axes[0].get_gridspec().ncols)
+            is_first = index % across == 0
+            axis.set_yticks(range(len(rows)))
+            axis.set_yticklabels(map(method_name, rows) if is_first else [])
+            axis.invert_yaxis()
+            axis.grid(axis="y", visible=False)
+        figure.tight_layout()
+        return figure
+
+
+def _dots(
+    axis: Any, results: Results, rows: Sequence[str], column: str, palette: dict
+) -> None:
+    if results.has(column, BASELINE):
+        base = float(np.mean(results.values(column, BASELINE)))
+        axis.axvline(base, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
+    for place, row in enumerate(rows):
+        if not results.has(column, row):
+            continue
+        scores = results.values(column, row)
+        found = mean_interval(scores)
+        ends = (found.low, found.high)
+        axis.plot(ends, [place] * 2, color=palette[row], lw=2.2, alpha=0.45)
+        axis.scatter(
+            scores, [place] * len(scores), s=9, color=palette[row], alpha=0.55, lw=0
+        )
+        axis.scatter([found.value], [place], s=34, color=palette[row], zorder=3, lw=0)
+    # Intervals of two seeds are huge: the axis shows where the seeds are.
+    everything = np.concatenate([results.values(column, row) for row in rows])
+    margin = 0.2 * (np.ptp(everything) or 1.0)
+    axis.set_xlim(everything.min() - margin, everything.max() + margin)
+
+
+def pooled_scores(results: Results, findings: Findings) -> Any | None:
+    """Interquartile means over all environments, and probabilities of improvement."""
+    rows = [row for row in results.rows if row in findings.pooled]
+    if len(rows) < 2:
+        return None
+    rows.sort(key=lambda row: -findings.pooled[row].value)
+    palette = colours(results.rows)
+    panel_of = (
+        ("interquartile mean, pg = 1", findings.pooled, 1.0),
+        ("P(better than pg)", findings.probability_pg, 0.5),
+        ("P(better than best PG)", findings.probability_best, 0.5),
+    )
+    with _drawing() as plt:
+        figure, axes = plt.subplots(
+            1, 3, figsize=(9.6, 0.9 + 0.24 * len(rows)), sharey=True
+        )
+        for axis, (title, found, neutral) in zip(axes, panel_of, strict=True):
+            axis.axvline(neutral, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
+            for place, row in enumerate(rows):
+                if row in found:
+                    _interval(axis, found[row], place, palette[row])
+            axis.set_title(title)
+            axis.grid(axis="y", visible=False)
+        axes[0].set_yticks(range(len(rows)))
+        axes[0].set_yticklabels(map(method_name, rows))
+        axes[0].invert_yaxis()
+        for axis in axes[1:]:
+            axis.set_xlim(-0.03, 1.03)
+        figure.tight_layout()
+        return figure
+
+
+def _interval(axis: Any, found: Estimate, place: float, colour: str) -> None:
+    axis.plot(
+        [found.low, found.high],
+        [place] * 2,
+        color=colour,
+        lw=6,
+        alpha=0.3,
+        solid_capstyle="round",
+    )
+    axis.scatter([found.value], [place], s=30, color=colour, zorder=3, lw=0)
+
+
+def improvements(findings: Findings) -> Any | None:
+    """Best TermPG over best PG: ours with its interval, claimed, and implied."""
+    shown = [best for best in findings.best if math.isfinite(best.relative.low)]
+    if not shown:
+        return None
+    with _drawing() as plt:
+        figure, axis = plt.subplots(figsize=(7.6, 0.9 + 0.34 * len(shown)))
+        axis.axvline(0.0, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
+        for place, best in enumerate(shown):
+            _interval(axis, _as_percent(best.relative), place, "#d6336c")
+            for value, marker, colour in (
+                (best.claimed, "D", "#5b6478"),
+                (best.implied, "o", "none"),
+            ):
+                if value is not None:
+                    axis.scatter(
+                        [100 * value],
+                        [place],
+                        s=32,
+                        marker=marker,
+                        color=colour,
+                        edgecolors="#5b6478",
+                        linewidths=1.2,
+                        zorder=2,
+                    )
+        axis.set_yticks(range(len(shown)))
+        axis.set_yticklabels(column_name(best.column) for best in shown)
+        axis.invert_yaxis()
+        axis.grid(axis="y", visible=False)
+        axis.set_xscale("symlog", linthresh=100, linscale=1.6)
+        ticks = [t for t in (-50, 0, 50, 100, 200, 400) if t >= axis.get_xlim()[0]]
+        axis.set_xticks(ticks, [f"{t:+d}%" for t in ticks])
+        axis.minorticks_off()
+        axis.set_title("Best TermPG over best PG")
+        _improvement_legend(figure, plt, any(b.implied is not None for b in shown))
+        return figure
+
+
+def _as_percent(found: Estimate) -> Estimate:
+    return Estimate(100 * found.value, 100 * found.low, 100 * found.high)
+
+
+def _improvement_legend(figure: Any, plt: Any, with_paper: bool) -> None:
+    line = plt.Line2D
+    handles = [
+        line([], [], color="#d6336c", marker="o", lw=4, label="here, 95% interval")
+    ]
+    if with_paper:
+        grey = {"color": "none", "markeredgecolor": "#5b6478", "lw": 0}
+        handles += [
+            line(
+                [], [], marker="D", markerfacecolor="#5b6478", label="claimed", **grey
+            ),
+            line([], [], marker="o", label="the paper's table", **grey),
+        ]
+    figure.legend(handles=handles, loc="lower center", ncols=3, fontsize=8)
+    figure.tight_layout(rect=(0, 0.16 if len(figure.axes) else 0, 1, 1))
+
+
+def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | None:
+    """ℓ2 error per step and correlation of the learned costs while training."""
+    shown = [c for c in columns if results.curves_of(c, row)]
+    if not shown:
+        return None
+    palette = dict(zip(shown, _COLUMN_COLOURS * 3, strict=False))
+    with _drawing() as plt:
+        figure, axes = plt.subplots(1, 2, figsize=(8.2, 2.7))
+        handles = {}
+        for axis, name in zip(axes, ("cost_rmse", "cost_corr"), strict=True):
+            for column in shown:
+                curves = results.curves_of(column, row)
+                line = _band(axis, curves, name, palette[column], row)
+                handles[column] = line
+            _decisions(axis)
+        axes[0].set_title("ℓ2 error of the cost, per step")
+        axes[0].set_ylim(bottom=0)
+        axes[1].set_title("correlation with the true cost")
+        axes[1].set_ylim(min(0.0, axes[1].get_ylim()[0]), 1.0)
+        _legend(figure, handles, column_name)
+        return figure
+
+
+_COLUMN_COLOURS = (
+    "#d6336c",
+    "#1971c2",
+    "#2b8a3e",
+    "#f08c00",
+    "#7048e8",
+    "#0c8599",
+    "#846358",
+)
+
+
+def _decisions(axis: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    def words(value: float, _: Any) -> str:
+        if value >= 1e6:
+            return f"{value / 1e6:g}M"
+        return f"{value / 1e3:g}k" if value >= 1e3 else f"{value:g}"
+
+    axis.xaxis.set_major_locator(MaxNLocator(5))
+    axis.xaxis.set_major_formatter(FuncFormatter(words))
+    axis.margins(x=0)
+
+
+def _legend(figure: Any, handles: dict[str, Any], name: Any = method_name) -> None:
+    height = figure.get_size_inches()[1]
+    lines = math.ceil(len(handles) / 5)
+    figure.tight_layout(rect=(0, 0.26 * lines / height, 1, 1))
+    figure.legend(
+        handles.values(),
+        [name(key) for key in handles],
+        loc="lower center",
+        ncols=min(5, len(handles)),
+        fontsize=8.5,
+    )
+
+
+def save(figure: Any, folder: Path, name: str) -> bytes:
+    """Write a figure as SVG and PNG; returns the SVG."""
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    figure.savefig(folder / f"{name}.png", dpi=160, bbox_inches="tight")
+    plt.close(figure)
+    (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+    return buffer.getvalue()

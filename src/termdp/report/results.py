@@ -1,0 +1,155 @@
+"""Results of one or several sweeps, read back for a report."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from termdp.bench.curves import Curve
+from termdp.bench.plan import RunKey
+from termdp.bench.store import key_of, pack, read_curves, read_manifest, read_records
+from termdp.bench.suites import SUITES, cells
+
+LEAST_SEEDS = 2
+_SAME = ("steps", "preset", "stop_handling")
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """What there is to report on.
+
+    Attributes:
+        manifests: one per folder.
+        records: summaries by (column, row), one per seed.
+        curves: learning curves by run.
+        columns: labels, in the suites' order.
+        rows: labels, in the suites' order.
+        thin: cells with too few seeds for an interval; they are not in `records`.
+        missing: runs that were asked for and are not there.
+    """
+
+    manifests: list[dict[str, Any]]
+    records: dict[tuple[str, str], list[dict[str, Any]]]
+    curves: dict[RunKey, Curve]
+    columns: list[str]
+    rows: list[str]
+    thin: list[tuple[str, str]]
+    missing: int
+
+    def has(self, column: str, row: str) -> bool:
+        """Whether a cell can be reported on."""
+        return (column, row) in self.records
+
+    def values(self, column: str, row: str, name: str = "return_mean") -> np.ndarray:
+        """One number per seed, those that are known."""
+        found = [record[name] for record in self.records.get((column, row), [])]
+        return np.array([value for value in found if value is not None], float)
+
+    def mean(self, column: str, row: str, name: str) -> float | None:
+        """Mean over seeds, None where nothing is known."""
+        found = self.values(column, row, name)
+        return float(np.mean(found)) if len(found) else None
+
+    def family(self, *prefixes: str) -> list[str]:
+        """Rows whose method's name begins so."""
+        return [row for row in self.rows if row.startswith(prefixes)]
+
+    def curves_of(self, column: str, row: str) -> list[Curve]:
+        """Learning curves of a cell's seeds."""
+        keys = [key_of(record) for record in self.records.get((column, row), [])]
+        return [self.curves[key] for key in keys if key in self.curves]
+
+    @property
+    def seeds(self) -> int:
+        """The greatest number of seeds of a cell."""
+        return max(len(records) for records in self.records.values())
+
+
+def load(paths: Sequence[Path]) -> Results:
+    """Read folders that belong together; a run that is in two counts once."""
+    manifests = [read_manifest(path) for path in paths]
+    _check_alike(manifests, paths)
+    records: dict[RunKey, dict[str, Any]] = {}
+    curves: dict[RunKey, Curve] = {}
+    for path in paths:
+        pack(path)
+        for record in read_records(path):
+            records.setdefault(key_of(record), record)
+        for key, curve in read_curves(path).items():
+            curves.setdefault(key, curve)
+    if not records:
+        names = ", ".join(str(path) for path in paths)
+        raise ValueError(
+            f"expected finished runs in {names}, got none: go on with `termdp bench "
+            f"{manifests[0]['suite']} --resume --out {paths[0]}`"
+        )
+    return _sorted(manifests, records, curves, paths)
+
+
+def _check_alike(manifests: list[dict[str, Any]], paths: Sequence[Path]) -> None:
+    first = manifests[0]
+    for manifest, path in zip(manifests[1:], paths[1:], strict=True):
+        for name in _SAME:
+            if manifest[name] != first[name]:
+                raise ValueError(
+                    f"expected folders with the same {name}, got {first[name]} in "
+                    f"{paths[0]} and {manifest[name]} in {path}"
+                )
+        before, now = (m["versions"]["termdp"] for m in (first, manifest))
+        if before != now:
+            raise ValueError(
+                f"expected results of one version of termdp, got {before} in "
+                f"{paths[0]} and {now} in {path}: report on them apart"
+            )
+
+
+def _sorted(
+    manifests: list[dict[str, Any]],
+    records: dict[RunKey, dict[str, Any]],
+    curves: dict[RunKey, Curve],
+    paths: Sequence[Path],
+) -> Results:
+    by_cell: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key in sorted(records):
+        record = records[key]
+        if record["return_mean"] is not None:
+            by_cell.setdefault((key.column, key.row), []).append(record)
+    thin = [cell for cell, found in by_cell.items() if len(found) < LEAST_SEEDS]
+    kept = {cell: found for cell, found in by_cell.items() if cell not in thin}
+    if not kept:
+        raise ValueError(
+            f"expected at least {LEAST_SEEDS} seeds in a cell for an interval, got one "
+            f"everywhere in {paths[0]}: run `termdp bench {manifests[0]['suite']} "
+            f"--seeds {LEAST_SEEDS} --resume --out {paths[0]}`"
+        )
+    asked = sum(
+        len(m["columns"]) * len(m["rows"]) * m["seeds"]
+        for m in manifests
+        if m["suite"] != "all"
+    )
+    there = sum(len(found) for found in by_cell.values())
+    return Results(
+        manifests=manifests,
+        records=kept,
+        curves=curves,
+        columns=_in_order([c for c, _ in kept], 0),
+        rows=_in_order([r for _, r in kept], 1),
+        thin=thin,
+        missing=max(0, asked - there) if len(manifests) == 1 else 0,
+    )
+
+
+def _in_order(labels: Sequence[str], part: int) -> list[str]:
+    """The suites' own order; labels they do not know come last."""
+    known = dict.fromkeys(
+        cell[part].label for suite in SUITES.values() for cell in cells(suite)
+    )
+    place = {label: index for index, label in enumerate(_paper_first(known, part))}
+    return sorted(set(labels), key=lambda label: (place.get(label, len(place)), label))
+
+
+def _paper_first(known: dict[str, None], part: int) -> list[str]:
+    first = dict.fromkeys(cell[part].label for cell in cells(SUITES["paper"]))
+    return [*first, *(label for label in known if label not in first)]

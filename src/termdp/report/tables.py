@@ -1,0 +1,271 @@
+"""The report's tables, as data that becomes Markdown or HTML."""
+
+import dataclasses
+import html
+import math
+from collections.abc import Callable, Sequence
+
+from termdp.bench.suites import ABLATIONS, BONUSES, TOP
+from termdp.report import published
+from termdp.report.analysis import BASELINE, Findings
+from termdp.report.names import column_name, method_name
+from termdp.report.results import Results
+from termdp.report.statistics import Estimate, mean_and_std
+
+NOTHING = "–"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What a cell says: a number, what stands below it, and whether it stands out.
+
+    Attributes:
+        text: the number.
+        note: smaller, below; in Markdown in brackets.
+        mark: `better` or `worse` than pg, where the interval excludes zero.
+    """
+
+    text: str
+    note: str = ""
+    mark: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table with a title and a sentence on how to read it."""
+
+    title: str
+    caption: str
+    headings: list[str]
+    rows: list[list[Cell]]
+
+    def markdown(self) -> str:
+        """For `tables.md`."""
+        lines = [
+            f"### {self.title}",
+            "",
+            self.caption,
+            "",
+            _pipes(self.headings),
+            _pipes(["---"] + ["---:"] * (len(self.headings) - 1)),
+            *(_pipes([_markdown_cell(cell) for cell in row]) for row in self.rows),
+            "",
+        ]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """For the page."""
+        head = "".join(f"<th>{html.escape(h)}</th>" for h in self.headings)
+        body = "".join(
+            "<tr>" + "".join(_html_cell(cell) for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(self.caption)}</p>"
+            f'<div class="scroll"><table class="scores"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+
+_MARKS = {"better": " ▲", "worse": " ▼", "": ""}
+
+
+def _pipes(words: Sequence[str]) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    note = f" ({cell.note})" if cell.note else ""
+    return f"{cell.text}{_MARKS[cell.mark]}{note}"
+
+
+def _html_cell(cell: Cell) -> str:
+    note = f"<small>{html.escape(cell.note)}</small>" if cell.note else ""
+    mark = f' class="{cell.mark}"' if cell.mark else ""
+    return f"<td{mark}>{html.escape(cell.text)}{_MARKS[cell.mark]}{note}</td>"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with some significant digits, never in scientific notation."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(places, 4)}f}".replace("-", "−")
+
+
+def interval(found: Estimate | None, digits: int = 3) -> str:
+    """An estimate with its interval."""
+    if found is None:
+        return NOTHING
+    low, high = number(found.low, digits), number(found.high, digits)
+    return f"{number(found.value, digits)} [{low}, {high}]"
+
+
+def percent(value: float | None) -> str:
+    """A share or an improvement, with its sign."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{100 * value:+.0f}%".replace("-", "−")
+
+
+def row_groups(results: Results) -> list[tuple[str, list[str]]]:
+    """The rows, as the paper's tables group them."""
+    top = [row.label for row in TOP]
+    ablations = [row.label for row in ABLATIONS]
+    bonuses = [row.label for row in BONUSES]
+    known = {*top, *ablations, *bonuses}
+    groups = [
+        ("Table 1, top: methods", top),
+        ("Table 1, bottom: ablations", ["termpg", *ablations]),
+        ("Appendix: cost bonus", ["termpg", *bonuses]),
+        ("Controls", ["pg", "termpg", *(r for r in results.rows if r not in known)]),
+    ]
+    kept = [(title, [r for r in rows if r in results.rows]) for title, rows in groups]
+    reference = {"pg", "termpg"}
+    return [(title, rows) for title, rows in kept if set(rows) - reference] or [
+        ("Methods", [row for row in top if row in results.rows])
+    ]
+
+
+def column_groups(results: Results) -> list[tuple[str, list[str]]]:
+    """The paper's columns, and the others."""
+    paper = [c for c in results.columns if c in published.COLUMNS]
+    others = [c for c in results.columns if c not in published.COLUMNS]
+    groups = [("", paper), (" (other environments)" if paper else "", others)]
+    return [(words, columns) for words, columns in groups if columns]
+
+
+def score_tables(results: Results, findings: Findings) -> list[Table]:
+    """Mean ± std as the paper gives, the published number below."""
+    found = []
+    for title, rows in row_groups(results):
+        for words, columns in column_groups(results):
+            there = [r for r in rows if any(results.has(c, r) for c in columns)]
+            if not there:
+                continue
+            lines = [
+                [
+                    Cell(method_name(row)),
+                    *(_score(results, findings, column, row) for column in columns),
+                ]
+                for row in there
+            ]
+            headings = ["", *map(column_name, columns)]
+            found.append(Table(title + words, _SCORE_CAPTION, headings, lines))
+    return found
+
+
+_SCORE_CAPTION = (
+    "Return over the last tenth of training, mean ± standard deviation over seeds; below "
+    "it the published number, for Backseat Driver as a ratio to PG (its own game is not "
+    "public). ▲ better, ▼ worse than our pg: the 95% interval of the difference excludes "
+    "zero."
+)
+
+
+def _score(results: Results, findings: Findings, column: str, row: str) -> Cell:
+    if not results.has(column, row):
+        return Cell(NOTHING)
+    mean, spread = mean_and_std(results.values(column, row))
+    gap = findings.against_pg.get((column, row))
+    mark = ""
+    if gap is not None and gap.excludes_zero:
+        mark = "better" if gap.low > 0 else "worse"
+    text = f"{number(mean)} ± {number(spread, 2)}"
+    return Cell(text, _published_note(results, column, row, mean), mark)
+
+
+def _published_note(results: Results, column: str, row: str, mean: float) -> str:
+    line = published.ROWS.get(row, {}).get(column)
+    if line is None:
+        return ""
+    if column not in published.RATIO_ONLY:
+        return f"paper {line.mean:g} ± {line.std:g}"
+    theirs = f"paper ×{published.ratio_to_pg(row, column):.2f}"
+    if not results.has(column, BASELINE):
+        return theirs
+    return f"×{mean / results.values(column, BASELINE).mean():.2f}, {theirs}"
+
+
+def best_table(findings: Findings) -> Table:
+    """Best TermPG over best PG, beside the claims."""
+    rows = [
+        [
+            Cell(column_name(best.column)),
+            Cell(method_name(best.ours)),
+            Cell(method_name(best.theirs)),
+            Cell(
+                f"{percent(best.relative.value)} [{percent(best.relative.low)}, "
+                f"{percent(best.relative.high)}]",
+                mark="better"
+                if best.is_supported
+                else ("worse" if best.is_contradicted else ""),
+            ),
+            Cell(interval(best.gap)),
+            Cell(percent(best.claimed)),
+            Cell(percent(best.implied)),
+        ]
+        for best in findings.best
+    ]
+    return Table(
+        "Best TermPG over best PG",
+        "TermPG, + RS, + Penalty against all PG variants that ran. The relative "
+        "improvement's interval chooses the best anew in every resample; ▲ needs this "
+        "interval and that of the difference (Welch) to exclude zero. Last columns: what "
+        "the paper's text claims, and what its table gives.",
+        [
+            "environment",
+            "best TermPG",
+            "best PG",
+            "improvement",
+            "difference",
+            "claimed",
+            "its table",
+        ],
+        rows,
+    )
+
+
+def pooled_table(results: Results, findings: Findings) -> Table:
+    """Interquartile means and probabilities of improvement over all environments."""
+    rows = [
+        [
+            Cell(method_name(row)),
+            Cell(interval(findings.pooled.get(row))),
+            Cell(interval(findings.probability_pg.get(row), 2)),
+            Cell(interval(findings.probability_best.get(row), 2)),
+        ]
+        for row in results.rows
+    ]
+    names = ", ".join(map(column_name, findings.pooled_columns))
+    return Table(
+        "Over all environments",
+        "Interquartile mean of returns divided by pg's mean return, and the probability "
+        "that a run is better than one of pg, or than one of the best PG variant of the "
+        "environment; 95% stratified bootstrap intervals. Pooled environments: "
+        f"{names}. A method that did not run on all of them has no interquartile mean.",
+        ["", "IQM, pg = 1", "P(better than pg)", "P(better than best PG)"],
+        rows,
+    )
+
+
+def grid_table(
+    results: Results,
+    title: str,
+    caption: str,
+    cell: Callable[[str, str], str | None],
+) -> Table | None:
+    """Rows × columns of one quantity; rows without any are left out."""
+    rows = []
+    for row in results.rows:
+        words = [
+            cell(column, row) if results.has(column, row) else None
+            for column in results.columns
+        ]
+        if any(word is not None for word in words):
+            texts = [NOTHING if w is None else w for w in words]
+            rows.append([Cell(method_name(row)), *map(Cell, texts)])
+    headings = ["", *map(column_name, results.columns)]
+    return Table(title, caption, headings, rows) if rows else None

@@ -1,0 +1,180 @@
+"""What the numbers support, in words: nothing is claimed whose interval holds zero."""
+
+from termdp.report.analysis import BASELINE, CEILING, BestAgainstBest, Findings
+from termdp.report.names import column_name, method_name
+from termdp.report.results import Results
+from termdp.report.statistics import difference
+from termdp.report.tables import number, percent
+
+
+def conclusions(results: Results, findings: Findings) -> list[str]:
+    """Sentences, the most important first."""
+    return [
+        sentence
+        for sentence in (
+            *_best_sentences(findings),
+            _termpg_sentence(results, findings),
+            _naive_sentence(results),
+            _oracle_sentence(results),
+            _costs_sentence(results),
+            _chance_sentence(findings),
+            _gaps_sentence(results),
+        )
+        if sentence
+    ]
+
+
+def _best_sentences(findings: Findings) -> list[str]:
+    supported = [best for best in findings.best if best.is_supported]
+    contradicted = [best for best in findings.best if best.is_contradicted]
+    open_ones = [b for b in findings.best if b not in supported + contradicted]
+    found = []
+    if supported:
+        found.append(
+            "The best TermPG earns more than the best PG on "
+            + _list([_with_improvement(best) for best in supported])
+            + "."
+        )
+    if contradicted:
+        found.append(
+            "It earns less on "
+            + _list([_with_improvement(best) for best in contradicted])
+            + "."
+        )
+    if open_ones:
+        found.append(
+            "No difference between the best TermPG and the best PG is shown on "
+            + _list([_with_improvement(best) for best in open_ones])
+            + ": this interval or that of the difference includes zero."
+        )
+    return found
+
+
+def _with_improvement(best: BestAgainstBest) -> str:
+    low, high = percent(best.relative.low), percent(best.relative.high)
+    return (
+        f"{column_name(best.column)} ({percent(best.relative.value)}, {low} … {high})"
+    )
+
+
+def _termpg_sentence(results: Results, findings: Findings) -> str:
+    gaps = {
+        column: findings.against_pg[column, "termpg"]
+        for column in results.columns
+        if (column, "termpg") in findings.against_pg
+    }
+    if not gaps:
+        return ""
+    better = [column_name(c) for c, gap in gaps.items() if gap.low > 0]
+    worse = [column_name(c) for c, gap in gaps.items() if gap.high < 0]
+    rest = len(gaps) - len(better) - len(worse)
+    parts = [
+        f"better than pg on {_list(better)}" if better else "",
+        f"worse on {_list(worse)}" if worse else "",
+        f"not told apart from pg on {rest} of {len(gaps)} environments" if rest else "",
+    ]
+    return "TermPG itself is " + _list([part for part in parts if part]) + "."
+
+
+def _naive_sentence(results: Results) -> str:
+    """How much of the paper's gain a baseline that ignores ends explains."""
+    both = [
+        c
+        for c in results.columns
+        if results.has(c, "pg_naive") and results.has(c, BASELINE)
+    ]
+    if not both:
+        return ""
+    weak = [
+        c
+        for c in both
+        if difference(results.values(c, BASELINE), results.values(c, "pg_naive")).low
+        > 0
+    ]
+    if not weak:
+        return "Ignoring all ends, as the published code does, is not shown to hurt PG."
+    numbers = [
+        f"{column_name(c)} ({number(results.mean(c, 'pg_naive', 'return_mean'))} "
+        f"against {number(results.mean(c, BASELINE, 'return_mean'))})"
+        for c in weak
+    ]
+    return (
+        "A PG for which no end is an end, as in the published code, is weaker than one "
+        f"with honest ends on {_list(numbers)}: part of the published gains may be its "
+        "baseline."
+    )
+
+
+def _oracle_sentence(results: Results) -> str:
+    both = [
+        c
+        for c in results.columns
+        if results.has(c, CEILING) and results.has(c, BASELINE)
+    ]
+    if not both:
+        return ""
+    gaps = {
+        c: difference(results.values(c, CEILING), results.values(c, BASELINE))
+        for c in both
+    }
+    clear = [column_name(c) for c, gap in gaps.items() if gap.low > 0]
+    if not clear:
+        return (
+            "Even an agent that is told the true costs is not clearly better than pg on "
+            "any environment here: there is no gap that learning costs could close."
+        )
+    return (
+        f"Knowing the true costs clearly helps on {_list(clear)} of {len(both)} "
+        "environments where the oracle ran; only there can learning them help for sure."
+    )
+
+
+def _costs_sentence(results: Results) -> str:
+    found = {
+        column: correlation
+        for column in results.columns
+        if (correlation := results.mean(column, "termpg", "cost_corr")) is not None
+    }
+    if not found:
+        return ""
+    words = _list([f"{column_name(c)} {number(v, 2)}" for c, v in found.items()])
+    return (
+        f"Correlation of the costs that TermPG learned with the true ones: {words}. It "
+        "was told neither the costs nor the bias, only when it was stopped."
+    )
+
+
+def _chance_sentence(findings: Findings) -> str:
+    count = len(findings.against_pg)
+    if count < 10:
+        return ""
+    return (
+        f"The tables compare {count} cells with pg; about {round(0.05 * count)} of them "
+        "would be marked by chance alone."
+    )
+
+
+def _gaps_sentence(results: Results) -> str:
+    parts = []
+    if results.missing:
+        parts.append(f"{results.missing} runs that were asked for are missing")
+    if results.thin:
+        cells = _list([f"{column_name(c)} / {method_name(r)}" for c, r in results.thin])
+        parts.append(f"too few seeds for an interval, left out: {cells}")
+    failures = sum(len(m["failures"]) for m in results.manifests)
+    if failures:
+        parts.append(f"{failures} jobs failed (see manifest.json)")
+    left = [
+        f"{label} ({why})"
+        for manifest in results.manifests
+        for label, why in manifest["left_out"].items()
+    ]
+    if left:
+        parts.append(f"environments left out: {_list(list(dict.fromkeys(left)))}")
+    return "Incomplete: " + "; ".join(parts) + "." if parts else ""
+
+
+def _list(words: list[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return ", ".join(words[:-1]) + " and " + words[-1]

@@ -1,0 +1,75 @@
+"""Result folders without training: numbers of our choosing, written by the real store."""
+
+import numpy as np
+
+from termdp.bench.plan import RunKey, make_plan
+from termdp.bench.program import CURVE_NAMES, SUMMARY_NAMES, JobResult, RunResult
+from termdp.bench.store import Store
+from termdp.bench.suites import find_suite
+
+
+def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
+    """A finished sweep in which a run's return is `score(column, row, seed)`.
+
+    Runs for which the score is None are missing.
+    """
+    plan = make_plan(find_suite(suite), seeds=seeds, **choice)
+    store = Store.create(path, plan, f"termdp bench {suite}")
+    runs = []
+    for cell, seed in plan.runs:
+        key = RunKey(cell.column.label, cell.row.label, seed)
+        value = score(*key)
+        if value is not None:
+            runs.append(run_result(key, cell, value, plan, points))
+    facts = {
+        "job": "everything",
+        "column": "several",
+        "env": "several",
+        "recurrent": False,
+        "preset": plan.preset,
+        "runs": len(runs),
+        "steps": plan.steps,
+        "devices": 1,
+        "compile_s": 20.0,
+        "wall_s": 50.0,
+        "steps_per_s": plan.steps * len(runs) / 50.0,
+    }
+    store.add(JobResult(runs, {}, facts))
+    store.close(75.0)
+    return store
+
+
+def run_result(key, cell, value, plan, points=20):
+    """One run: its curve rises to the score."""
+    learns = cell.method.learns_costs
+    steps = np.linspace(plan.steps / points, plan.steps, points).astype(np.int64)
+    rise = 1 - np.exp(-4 * steps / plan.steps)
+    nothing = np.full(points, np.nan, np.float32)
+    curve = {"step": steps} | dict.fromkeys(CURVE_NAMES, nothing)
+    curve["return_mean"] = (value * rise).astype(np.float32)
+    summary = dict.fromkeys(SUMMARY_NAMES) | {
+        "return_mean": float(value),
+        "length_mean": 100.0,
+        "stop_rate": 0.25,
+        "terminated_rate": 0.75,
+        "episodes": 50,
+        "discount_mean": 0.99,
+    }
+    if learns:
+        summary |= {"cost_rmse": 0.1, "cost_mae": 0.05, "cost_corr": 0.9, "bias": 5.5}
+        summary |= {"window_cost_mae": 0.5, "calibration_error": 0.001, "brier": 0.01}
+        curve["cost_rmse"] = (0.1 + 0.2 * (1 - rise)).astype(np.float32)
+        curve["cost_corr"] = (0.9 * rise).astype(np.float32)
+    record = {
+        "column": key.column,
+        "row": key.row,
+        "seed": key.seed,
+        "env": cell.column.env,
+        "method": cell.row.method,
+        "preset": plan.preset,
+        "steps": plan.steps,
+        **summary,
+        "job": {"job": "everything", "runs": 1, "wall_s": 50.0},
+        "settings": cell.settings(),
+    }
+    return RunResult(key, record, curve)
