@@ -97,12 +97,13 @@ def analyse(results: Results) -> Findings:
 
 
 def _comparable(results: Results) -> list[str]:
-    """Environments where scores over pg's mean mean something."""
-    return [
-        column
+    """Environments to pool: pg's mean is above 0, and the most methods ran there."""
+    count = {
+        column: sum(results.has(column, row) for row in results.rows)
         for column in results.columns
         if results.has(column, BASELINE) and results.values(column, BASELINE).mean() > 0
-    ]
+    }
+    return [column for column in count if count[column] == max(count.values())]
 
 
 def _against_pg(results: Results) -> dict[tuple[str, str], Estimate]:

@@ -238,7 +238,7 @@ def improvements(findings: Findings) -> Any | None:
         axis.grid(axis="y", visible=False)
         axis.set_xscale("symlog", linthresh=100, linscale=1.6)
         ticks = [t for t in (-50, 0, 50, 100, 200, 400) if t >= axis.get_xlim()[0]]
-        axis.set_xticks(ticks, [f"{t:+d}%" for t in ticks])
+        axis.set_xticks(ticks, [f"{t:+d}%" if t else "0" for t in ticks])
         axis.minorticks_off()
         axis.set_title("Best TermPG over best PG")
         _improvement_legend(figure, plt, any(b.implied is not None for b in shown))

@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,13 @@ td.better small, td.worse small { font-weight: 400; }
 ul.findings { padding: 1rem 1.4rem 1rem 2.2rem; background: var(--card);
   border: 1px solid var(--line); border-left: 4px solid #d6336c; border-radius: 10px; }
 ul.findings li { margin: .35rem 0; }
-figure.plot img { background: #fff; padding: .4rem; }
+figure.plot img { background: #fff; padding: .4rem; box-sizing: border-box; }
 table.facts td { text-align: left; vertical-align: top; font-size: .92rem; }
 table.facts td:first-child { color: var(--soft); white-space: nowrap; }
 table.facts code { white-space: normal; overflow-wrap: anywhere; }
 """
+
+_PIXELS_PER_POINT = 1.65
 
 
 class Page:
@@ -94,9 +97,11 @@ class Page:
         self._parts.append(f'<ul class="findings">{items}</ul>')
 
     def plot(self, svg: bytes, caption: str) -> None:
-        """A drawing on white, whatever the colours of the page."""
+        """A drawing on white, whatever the colours of the page, larger than printed."""
         inside = _figure(svg, "svg+xml", caption)
-        self._parts.append(inside.replace("<figure>", '<figure class="plot">', 1))
+        inside = inside.replace("<figure>", '<figure class="plot">', 1)
+        width = round(_PIXELS_PER_POINT * _svg_points(svg))
+        self._parts.append(inside.replace("<img ", f'<img width="{width}" ', 1))
 
     def figure(self, data: bytes, kind: str, caption: str) -> None:
         """A picture; `kind` is png, gif or svg+xml."""
@@ -134,6 +139,12 @@ def _figure(data: bytes, kind: str, caption: str) -> str:
         f'<figure><img alt="{_safe(caption)}" src="data:image/{kind};base64,{encoded}">'
         f"<figcaption>{_safe(caption)}</figcaption></figure>"
     )
+
+
+def _svg_points(svg: bytes) -> float:
+    """The width that Matplotlib wrote into the first lines."""
+    found = re.search(rb'width="([0-9.]+)pt"', svg[:2000])
+    return float(found.group(1)) if found else 600.0
 
 
 def _safe(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from termdp.bench.suites import ABLATIONS, BONUSES, TOP
 from termdp.report import published
 from termdp.report.analysis import BASELINE, Findings
-from termdp.report.names import column_name, method_name
+from termdp.report.names import ENV_NAMES, column_name, method_name
 from termdp.report.results import Results
 from termdp.report.statistics import Estimate, mean_and_std
 
@@ -107,7 +107,8 @@ def percent(value: float | None) -> str:
     """A share or an improvement, with its sign."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{100 * value:+.0f}%".replace("-", "−")
+    words = f"{100 * value:+.{0 if abs(value) >= 0.1 else 1}f}%"
+    return words.replace("-", "−")
 
 
 def row_groups(results: Results) -> list[tuple[str, list[str]]]:
@@ -130,16 +131,16 @@ def row_groups(results: Results) -> list[tuple[str, list[str]]]:
 
 
 def column_groups(results: Results) -> list[tuple[str, list[str]]]:
-    """The paper's columns, and the others."""
-    paper = [c for c in results.columns if c in published.COLUMNS]
-    others = [c for c in results.columns if c not in published.COLUMNS]
-    groups = [("", paper), (" (other environments)" if paper else "", others)]
+    """The benchmark's own observers, and the others."""
+    usual = [c for c in results.columns if c in ENV_NAMES]
+    others = [c for c in results.columns if c not in ENV_NAMES]
+    groups = [("", usual), (" (other observers)" if usual else "", others)]
     return [(words, columns) for words, columns in groups if columns]
 
 
 def score_tables(results: Results, findings: Findings) -> list[Table]:
     """Mean ± std as the paper gives, the published number below."""
-    found = []
+    found: list[Table] = []
     for title, rows in row_groups(results):
         for words, columns in column_groups(results):
             there = [r for r in rows if any(results.has(c, r) for c in columns)]
@@ -153,7 +154,8 @@ def score_tables(results: Results, findings: Findings) -> list[Table]:
                 for row in there
             ]
             headings = ["", *map(column_name, columns)]
-            found.append(Table(title + words, _SCORE_CAPTION, headings, lines))
+            caption = "Read as above." if found else _SCORE_CAPTION
+            found.append(Table(title + words, caption, headings, lines))
     return found
 
 
@@ -173,7 +175,8 @@ def _score(results: Results, findings: Findings, column: str, row: str) -> Cell:
     mark = ""
     if gap is not None and gap.excludes_zero:
         mark = "better" if gap.low > 0 else "worse"
-    text = f"{number(mean)} ± {number(spread, 2)}"
+    places = 1 if abs(mean) >= 10 else 2
+    text = f"{mean:,.{places}f} ± {spread:,.{places}f}".replace("-", "−")
     return Cell(text, _published_note(results, column, row, mean), mark)
 
 

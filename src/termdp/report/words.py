@@ -73,7 +73,7 @@ def _termpg_sentence(results: Results, findings: Findings) -> str:
         f"worse on {_list(worse)}" if worse else "",
         f"not told apart from pg on {rest} of {len(gaps)} environments" if rest else "",
     ]
-    return "TermPG itself is " + _list([part for part in parts if part]) + "."
+    return "TermPG itself is " + "; ".join(part for part in parts if part) + "."
 
 
 def _naive_sentence(results: Results) -> str:
@@ -124,8 +124,8 @@ def _oracle_sentence(results: Results) -> str:
             "any environment here: there is no gap that learning costs could close."
         )
     return (
-        f"Knowing the true costs clearly helps on {_list(clear)} of {len(both)} "
-        "environments where the oracle ran; only there can learning them help for sure."
+        f"Knowing the true costs clearly helps on {len(clear)} of the {len(both)} "
+        f"environments where the oracle ran ({_list(clear)}): there, learned costs can."
     )
 
 
