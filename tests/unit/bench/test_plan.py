@@ -1,0 +1,105 @@
+"""From suites to jobs: who shares a program, and what is left out."""
+
+import pytest
+
+from termdp.agents.matched_discounts import MATCHED_DISCOUNTS
+from termdp.bench.plan import RunKey, make_jobs, make_plan
+from termdp.bench.suites import Column, Row, Suite, find_suite
+from tiny_bench import tiny_plan
+
+
+def plan_of(name, **choice):
+    return make_plan(find_suite(name), **choice)
+
+
+def test_all_feed_forward_methods_share_a_program_and_recurrent_ones_another():
+    plan = plan_of("paper", envs=["breakout"], seeds=5)
+    together, recurrent = make_jobs(plan)
+    assert (len(together.runs), len(recurrent.runs)) == (30, 5)
+    assert (together.recurrent, recurrent.recurrent) == (False, True)
+    assert {key.row for key in recurrent.keys} == {"pg_recurrent"}
+    assert together.decisions == 30_000_000
+    job = together.training_job()
+    assert len(job.methods) == len(job.seeds) == 30
+
+
+def test_a_run_does_not_depend_on_its_company():
+    # A window four times as long needs longer segments: for that method alone.
+    plan = plan_of("window", envs=["breakout"], seeds=1)
+    lengths = {
+        cell.row.label: cell.config.costs.segment_length
+        for job in make_jobs(plan)
+        for cell, _ in job.runs
+    }
+    long = lengths.pop("termpg_window_4")
+    assert set(lengths.values()) == {128}
+    assert long == 256
+    alone = plan_of("paper", envs=["breakout"], methods=["termpg"], seeds=1)
+    among = next(c for c in plan.cells if c.row.label == "termpg")
+    assert alone.cells[0].settings() == among.settings()
+
+
+def test_what_is_finished_is_left_out_and_names_stay_unique():
+    plan = plan_of("paper", envs=["breakout", "asterix"], seeds=2)
+    done = [RunKey("breakout", "pg", 0), RunKey("asterix", "pg_recurrent", 1)]
+    jobs = make_jobs(plan, done, most_runs=4)
+    keys = [key for job in jobs for key in job.keys]
+    assert len(keys) == len(set(keys)) == len(plan.runs) - 2
+    assert not set(done) & set(keys)
+    assert max(len(job.runs) for job in jobs) <= 4
+    assert len({job.name for job in jobs}) == len(jobs)
+    everything = [RunKey(c.column.label, c.row.label, s) for c, s in plan.runs]
+    assert make_jobs(plan, everything) == []
+
+
+def test_a_matched_discount_comes_from_the_column_if_it_has_one():
+    column = Column("mine", "breakout", {"width": 2}, matched_discount=0.9)
+    suite = Suite("own", "", (column,), (Row("pg_matched", "pg_matched"),))
+    assert make_plan(suite).cells[0].method.discount == 0.9
+    usual = plan_of("fair", envs=["breakout"], methods=["pg_matched"])
+    assert usual.cells[0].method.discount == MATCHED_DISCOUNTS["breakout"]
+
+
+def test_all_methods_can_be_made_to_ignore_ends():
+    plan = plan_of("paper", envs=["breakout"], stop_handling="ignored")
+    assert {cell.method.handles_stops for cell in plan.cells} == {"ignored"}
+    with pytest.raises(ValueError, match="stop_handling to be one of"):
+        plan_of("paper", stop_handling="maybe")
+
+
+def test_an_environment_that_does_not_exist_is_left_out_with_a_reason():
+    suite = Suite(
+        "own",
+        "",
+        (Column("breakout", "breakout"), Column("pacman", "pacman")),
+        (Row("pg", "pg"),),
+    )
+    plan = make_plan(suite)
+    assert [cell.column.label for cell in plan.cells] == ["breakout"]
+    assert "pacman" in plan.left_out["pacman"]
+    with pytest.raises(ValueError, match="got none"):
+        make_plan(suite, envs=["pacman"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"seeds": 0}, "seeds to be at least 1, got 0"),
+        ({"steps": 10}, "at least one rollout"),
+        ({"preset": "slow"}, "expected a preset"),
+        ({"envs": ["pacman"]}, r"environments of the suite paper \(.*'pacman'"),
+        ({"methods": ["ppo"]}, r"methods of the suite paper \(pg, .*'ppo'"),
+    ],
+)
+def test_bad_choices_are_named(choice, message):
+    with pytest.raises(ValueError, match=message):
+        plan_of("paper", **choice)
+
+
+def test_runs_are_filled_up_to_a_multiple_of_the_devices():
+    (job,) = make_jobs(tiny_plan("pg", "termpg", seeds=1))
+    assert job.training_job(multiple=2).seeds == (0, 0)
+    (job,) = make_jobs(tiny_plan("pg", "termpg", "oracle", seeds=1))
+    padded = job.training_job(multiple=2)
+    assert len(padded.seeds) == len(padded.methods) == 4
+    assert padded.methods[-1] == padded.methods[-2]

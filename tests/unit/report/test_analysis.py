@@ -1,0 +1,207 @@
+"""What the report claims from results that were made up for it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bench_results import write_results
+from termdp.report import analysis, results, words
+from termdp.report.bench_page import write_report
+from termdp.report.tables import best_table, number, percent, score_tables
+
+NOISE = (-0.1, 0.0, 0.1)
+MEANS = {
+    "pg": 5.0,
+    "pg_naive": 2.0,
+    "pg_rs": 5.2,
+    "termpg": 8.0,
+    "termpg_rs": 5.0,
+    "termpg_penalty": 4.0,
+    "oracle": 9.0,
+    "pg_recurrent": 1.0,
+}
+
+
+def score(column, row, seed):
+    """TermPG is better on Breakout, worse on Asterix, the same on Seaquest."""
+    if column == "seaquest":
+        return 5.0 + NOISE[seed]
+    if column == "asterix" and row.startswith("termpg"):
+        return 3.0 + NOISE[seed]
+    return MEANS.get(row, 5.0) + NOISE[seed]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "paper"
+    write_results(path, score, envs=["breakout", "asterix", "seaquest", "backseat"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return results.load([folder])
+
+
+@pytest.fixture(scope="module")
+def findings(found):
+    return analysis.analyse(found)
+
+
+def test_results_come_in_the_papers_order(found):
+    assert found.columns == ["backseat", "seaquest", "breakout", "asterix"]
+    assert found.rows[:2] == ["pg", "pg_naive"]
+    np.testing.assert_allclose(found.values("breakout", "termpg"), [7.9, 8.0, 8.1])
+    assert found.seeds == 3
+    assert found.missing == 0
+
+
+def test_best_against_best(findings):
+    best = {b.column: b for b in findings.best}
+    breakout = best["breakout"]
+    assert (breakout.ours, breakout.theirs) == ("termpg", "pg_rs")
+    assert breakout.relative.value == pytest.approx(8.0 / 5.2 - 1)
+    assert (breakout.claimed, breakout.implied) == (4.1, pytest.approx(4.857, abs=0.01))
+    assert breakout.is_supported
+    assert best["asterix"].is_contradicted
+    assert not best["seaquest"].is_supported
+    assert not best["seaquest"].is_contradicted
+
+
+def test_only_what_excludes_zero_is_claimed(found, findings):
+    first, second, third, *rest = words.conclusions(found, findings)
+    assert first.startswith("The best TermPG earns more than the best PG on")
+    assert "Breakout" in first
+    assert "Asterix" not in first
+    assert second.startswith("It earns less on Asterix")
+    assert third.startswith("No difference")
+    assert "Seaquest" in third
+    assert any("better than pg on Backseat, coins and Breakout" in s for s in rest)
+    assert any("no end is an end" in s and "2.00 against 5.00" in s for s in rest)
+    assert not any("Incomplete" in s and "missing" in s for s in rest)
+
+
+def test_nothing_is_claimed_when_nothing_differs(tmp_path):
+    write_results(tmp_path / "same", lambda c, r, s: 5 + NOISE[s], envs=["breakout"])
+    same = results.load([tmp_path / "same"])
+    sentences = words.conclusions(same, analysis.analyse(same))
+    assert sentences[0].startswith("No difference")
+    assert "not told apart from pg on 1 of 1" in sentences[1]
+    assert not any("more than" in s or "weaker" in s for s in sentences)
+
+
+def test_pooling_and_probabilities(findings):
+    assert set(findings.pooled_columns) == {
+        "backseat",
+        "seaquest",
+        "breakout",
+        "asterix",
+    }
+    assert findings.pooled["pg"].value == pytest.approx(1.0)
+    # Better on two, worse on one, equal on one: ties count half.
+    assert findings.probability_pg["termpg"].value == pytest.approx(
+        (1 + 1 + 0 + 0.5) / 4
+    )
+    assert "pg" not in findings.probability_pg
+
+
+def test_the_score_table_shows_published_numbers_and_ratios(found, findings):
+    (table,) = score_tables(found, findings)
+    lines = {
+        row[0].text: dict(zip(table.headings, row, strict=True)) for row in table.rows
+    }
+    breakout = lines["TermPG"]["Breakout"]
+    assert breakout.text == "8.00 ± 0.10"
+    assert breakout.note == "paper 8.2 ± 0.3"
+    assert breakout.mark == "better"
+    assert lines["TermPG"]["Asterix"].mark == "worse"
+    assert lines["PG"]["Breakout"].mark == ""
+    # Backseat Driver is another game here: never its absolute numbers.
+    assert lines["TermPG"]["Backseat, coins"].note == "×1.60, paper ×1.64"
+    assert "▲ (paper 8.2 ± 0.3)" in table.markdown()
+    assert '<td class="better">8.00 ± 0.10 ▲<small>paper' in table.html()
+    assert "+410%" in best_table(findings).markdown()
+
+
+def test_the_gap_is_closed_only_where_there_is_one(tmp_path):
+    write_results(
+        tmp_path / "fair", score, suite="fair", envs=["breakout", "seaquest"], seeds=3
+    )
+    fair = results.load([tmp_path / "fair"])
+    closed = analysis.analyse(fair).closed
+    assert closed["breakout", "termpg"].value == pytest.approx(0.75)
+    assert closed["seaquest", "termpg"] is None
+    assert ("breakout", "oracle") not in closed
+
+
+def test_the_page_needs_no_network_and_has_everything(
+    folder, found, findings, tmp_path
+):
+    page = write_report(found, findings, tmp_path / "out")
+    text = page.read_text()
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+    assert "<script" not in text
+    for words_ in ("Table 1, top", "Learned costs", "Welch", "termdp bench paper"):
+        assert words_ in text
+    assert found.manifests[0]["commits"][0] in text
+    assert text.count("data:image/svg+xml;base64,") >= 5
+    names = {file.stem for file in (tmp_path / "out" / "figures").iterdir()}
+    assert names == {"final_1", "improvement", "pooled", "learning_1_1", "cost_error"}
+    for name in names:
+        for suffix in ("svg", "png"):
+            assert (
+                tmp_path / "out" / "figures" / f"{name}.{suffix}"
+            ).stat().st_size > 1e3
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert "8.00 ± 0.10 ▲ (paper 8.2 ± 0.3)" in tables
+    assert "jax" in tables
+
+
+def test_several_folders_make_one_report(folder, tmp_path):
+    write_results(tmp_path / "more", score, suite="ablations", envs=["breakout"])
+    both = results.load([folder, tmp_path / "more"])
+    assert "termpg_half_window" in both.rows
+    assert len(both.records["breakout", "pg"]) == 3, "a run that is in both counts once"
+
+
+def test_findings_are_plain_data(found, findings):
+    data = json.loads(json.dumps(analysis.as_data(found, findings)))
+    assert data["cells"]["breakout/termpg"]["mean"] == pytest.approx(8.0)
+    assert data["best_termpg_over_best_pg"][0]["column"] == "backseat"
+
+
+def test_folders_that_do_not_belong_together_are_refused(folder, tmp_path):
+    write_results(tmp_path / "longer", score, steps=2_000_000, envs=["breakout"])
+    with pytest.raises(ValueError, match="same steps, got 1000000 .* and 2000000"):
+        results.load([folder, tmp_path / "longer"])
+
+
+def test_cells_with_one_seed_are_left_out_and_named(tmp_path):
+    def one_missing(column, row, seed):
+        thin = row == "termpg" and seed > 0
+        return None if thin else score(column, row, seed)
+
+    write_results(tmp_path / "thin", one_missing, envs=["breakout"])
+    thin = results.load([tmp_path / "thin"])
+    assert thin.thin == [("breakout", "termpg")]
+    assert thin.missing == 2
+    sentences = words.conclusions(thin, analysis.analyse(thin))
+    assert "too few seeds for an interval, left out: Breakout / TermPG" in sentences[-1]
+    assert "2 runs that were asked for are missing" in sentences[-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "words_"),
+    [(0.1234, "0.123"), (1234.5, "1,234"), (-0.5, "−0.500"), (0, "0"), (None, "–")],
+)
+def test_numbers_for_people(value, words_):
+    assert number(value) == words_
+
+
+@pytest.mark.parametrize(
+    ("value", "words_"), [(4.1, "+410%"), (-0.052, "−5.2%"), (float("nan"), "–")]
+)
+def test_percentages_for_people(value, words_):
+    assert percent(value) == words_
