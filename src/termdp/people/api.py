@@ -222,6 +222,7 @@ async def reason(request: Request) -> Response:
     """Why, said afterwards."""
     _, supervisor = await who(request)
     fields = await read_fields(request)
+    fields.client_id()
     words = fields.text("reason", REASON_LENGTH)
     fields.done()
     number = showing_id(request)

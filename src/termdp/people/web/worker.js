@@ -1,1 +1,36 @@
+// The pages without a connection: kept when they were last seen. The interface under
+// /api is never kept.
 
+const SHELF = "termdp-1";
+
+self.addEventListener("install", () => self.skipWaiting());
+
+self.addEventListener("activate", (event) => {
+  const tidy = async () => {
+    for (const name of await caches.keys()) {
+      if (name !== SHELF) await caches.delete(name);
+    }
+    await self.clients.claim();
+  };
+  event.waitUntil(tidy());
+});
+
+self.addEventListener("fetch", (event) => {
+  const url = new URL(event.request.url);
+  const isOurs = url.origin === self.location.origin && event.request.method === "GET";
+  if (!isOurs || url.pathname.startsWith("/api/")) return;
+  event.respondWith(freshOrKept(event.request));
+});
+
+async function freshOrKept(request) {
+  const shelf = await caches.open(SHELF);
+  try {
+    const fresh = await fetch(request);
+    if (fresh.ok) await shelf.put(request, fresh.clone());
+    return fresh;
+  } catch (error) {
+    const kept = await shelf.match(request, { ignoreSearch: true });
+    if (kept) return kept;
+    throw error;
+  }
+}

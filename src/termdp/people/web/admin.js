@@ -1,0 +1,89 @@
+// Admin: create studies, invite supervisors, export.
+
+import { adminToken, ask } from "/static/api.js";
+import { begin, find, make, showParts } from "/static/page.js";
+
+begin();
+const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, body, adminToken());
+const studyPath = (name) => `studies/${encodeURIComponent(name)}`;
+
+async function enter(token) {
+  localStorage.setItem("termdp.admin", token);
+  try {
+    await refresh();
+    showParts("inside");
+  } catch (error) {
+    localStorage.removeItem("termdp.admin");
+    find("#door-problem").textContent = error.message;
+    showParts("door");
+  }
+}
+
+async function refresh() {
+  const { studies } = await admin("GET", "studies");
+  const number = (value) => make("td", { class: "n" }, String(value));
+  const rows = studies.map((study) =>
+    make("tr", {},
+      make("td", {}, make("a", { href: `/results?study=${encodeURIComponent(study.name)}` }, study.title), " ", make("span", { class: "soft small" }, study.name)),
+      number(study.rides), number(study.supervisors), number(study.reviews), number(study.stops),
+      make("td", { class: "n" }, make("button", { class: "button", type: "button", click: () => download(study.name) }, "Export")),
+    ),
+  );
+  find("#studies").replaceChildren(...rows);
+  find("#invite-study").replaceChildren(...studies.map((study) => make("option", { value: study.name }, study.title)));
+}
+
+async function download(name) {
+  const response = await fetch(`/api/admin/${studyPath(name)}/export`, { headers: { authorization: `Bearer ${adminToken()}` } });
+  if (!response.ok) return;
+  const link = make("a", { href: URL.createObjectURL(await response.blob()), download: `${name}.parquet` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+async function create() {
+  const problem = find("#new-problem");
+  const name = find("#new-name").value.trim();
+  const body = { name, title: find("#new-title").value.trim() };
+  if (find("#new-consent").value.trim()) body.consent = find("#new-consent").value;
+  const count = Number(find("#new-rides").value);
+  const decisions = Number(find("#new-decisions").value);
+  problem.textContent = "";
+  find("#create").disabled = true;
+  try {
+    await admin("POST", "studies", body);
+    if (count) await admin("POST", `${studyPath(name)}/rides`, { count, decisions, seed: Math.floor(Math.random() * 1e9) });
+    find("#new-name").value = find("#new-title").value = find("#new-consent").value = "";
+  } catch (error) {
+    problem.textContent = error.message;
+  }
+  find("#create").disabled = false;
+  await refresh();
+}
+
+async function invite() {
+  const problem = find("#invite-problem");
+  const names = find("#invite-names").value.split(/[\s,;]+/).filter(Boolean);
+  problem.textContent = names.length ? "" : "Please type at least one name.";
+  if (!names.length) return;
+  try {
+    const { invites } = await admin("POST", `${studyPath(find("#invite-study").value)}/invites`, { names });
+    const lines = Object.entries(invites).map(([name, token]) => {
+      const link = `${location.origin}/join#${token}`;
+      const copy = make("button", { class: "button", type: "button", click: () => navigator.clipboard?.writeText(link) }, "Copy");
+      return make("div", { class: "row" }, make("b", {}, name), make("span", { class: "link", "data-link": name }, link), copy);
+    });
+    find("#links").replaceChildren(make("p", { class: "soft small" }, "Each link works once and is shown only here."), ...lines);
+    await refresh();
+  } catch (error) {
+    problem.textContent = error.message;
+  }
+}
+
+find("#enter").addEventListener("click", () => enter(find("#token").value.trim()));
+find("#create").addEventListener("click", create);
+find("#invite").addEventListener("click", invite);
+const given = location.hash.slice(1);
+if (given) history.replaceState(null, "", location.pathname);
+if (given || adminToken()) await enter(given || adminToken());
+document.body.dataset.ready = "true";

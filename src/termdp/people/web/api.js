@@ -1,0 +1,122 @@
+// The server's interface. Requests that cannot get through are tried again until they
+// do; what must not be lost waits in the outbox, which survives a reload.
+
+import { make } from "/static/page.js";
+
+const OUTBOX = "termdp.outbox";
+const MAX_WAIT_MS = 3000;
+
+export class Refused extends Error {
+  constructor(status, sentence) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+export const token = () => localStorage.getItem("termdp.token");
+export const adminToken = () => localStorage.getItem("termdp.admin");
+
+/** Something that nobody else makes up. */
+export function freshId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(18));
+  return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_");
+}
+
+const sleep = (ms) => new Promise((wake) => setTimeout(wake, ms));
+
+let banner = null;
+function showBanner(sentence) {
+  if (sentence && !banner) {
+    banner = make("div", { class: "banner", role: "status" });
+    document.body.append(banner);
+  }
+  if (sentence) banner.textContent = sentence;
+  else if (banner) {
+    banner.remove();
+    banner = null;
+  }
+}
+
+/** Ask once; a broken connection is null, a refusal throws. */
+async function once(method, path, body, bearer) {
+  const headers = {};
+  if (body !== null) headers["content-type"] = "application/json";
+  if (bearer) headers.authorization = `Bearer ${bearer}`;
+  const options = { method, headers, cache: "no-store" };
+  if (body !== null) options.body = JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
+    if (response.status === 429 || response.status >= 502) return null;
+    const answer = await response.json();
+    if (response.ok) return answer;
+    throw new Refused(response.status, answer.error || "the server refused");
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return null;
+  }
+}
+
+/** Ask until there is an answer. */
+export async function ask(method, path, body = null, bearer = token()) {
+  for (let wait = 250; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
+    const answer = await once(method, path, body, bearer);
+    if (answer !== null) {
+      showBanner(null);
+      return answer;
+    }
+    showBanner("Connection lost. Trying again…");
+    await sleep(wait);
+  }
+}
+
+const waiting = () => JSON.parse(localStorage.getItem(OUTBOX) || "[]");
+const keep = (entries) => localStorage.setItem(OUTBOX, JSON.stringify(entries));
+
+/** Send something that must arrive: it is kept here until the server has it on disk. */
+export async function deliver(path, body) {
+  const entry = { path, body, token: token() };
+  keep([...waiting(), entry]);
+  return send(entry);
+}
+
+async function send(entry) {
+  try {
+    return await ask("POST", entry.path, entry.body, entry.token);
+  } finally {
+    keep(waiting().filter((other) => other.body.id !== entry.body.id));
+  }
+}
+
+/** Deliver what an earlier page could not. */
+export async function flush() {
+  for (const entry of waiting()) {
+    try {
+      await send(entry);
+    } catch (error) {
+      console.warn("not accepted:", entry.path, error.message);
+    }
+  }
+}
+
+/** Who has not joined is sent to the door. */
+export async function mustHaveJoined() {
+  if (!token()) {
+    location.replace("/join");
+    return new Promise(() => {});
+  }
+  try {
+    await flush();
+    return await ask("GET", "/api/me");
+  } catch (error) {
+    if (error.status === 401) {
+      localStorage.removeItem("termdp.token");
+      location.replace("/join");
+      return new Promise(() => {});
+    }
+    throw error;
+  }
+}
+
+/** The game's sizes and looks. */
+export const loadGame = () => ask("GET", "/api/game");

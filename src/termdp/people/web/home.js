@@ -1,0 +1,45 @@
+// The first page: where to go, and how far one has come.
+
+import { ask, flush, loadGame, token } from "/static/api.js";
+import { begin, find } from "/static/page.js";
+import { Picture } from "/static/picture.js";
+import { World } from "/static/world.js";
+
+begin();
+
+/** Little scenes on the four cards, cut out of the real road. */
+async function drawSigns() {
+  const game = await loadGame();
+  const scenes = {
+    drive: { cars: [0, 1, 12, 0, 4, 11], coins: [] },
+    ride: { cars: [0, 1, 14], coins: [0, 2, 11, 0, 2, 10] },
+    review: { cars: [0, 3, 12, 0, 2, 15], coins: [] },
+    results: { cars: [], coins: [0, 1, 12, 0, 3, 12, 0, 2, 11, 0, 0, 13, 0, 4, 11] },
+  };
+  for (const canvas of document.querySelectorAll("[data-sign]")) {
+    const whole = document.createElement("canvas");
+    Object.defineProperty(whole, "clientWidth", { value: 340 });
+    Object.defineProperty(whole, "clientHeight", { value: 525 });
+    const world = new World(game.road, scenes[canvas.dataset.sign]);
+    new Picture(whole, game).draw(world, 0);
+    const top = (whole.height * 10.6) / 21;
+    canvas.width = whole.width;
+    canvas.height = (whole.width * 130) / 340;
+    canvas.getContext("2d").drawImage(whole, 0, -top);
+  }
+}
+
+drawSigns();
+if (token()) {
+  try {
+    await flush();
+    const me = await ask("GET", "/api/me");
+    find("#progress-card").hidden = false;
+    find("#study").textContent = me.title;
+    find("#who").textContent = `you are ${me.name}`;
+    find("#progress").style.width = me.total ? `${(100 * me.reviewed) / me.total}%` : "0";
+    find("#count").textContent = me.total ? `${me.reviewed} of ${me.total} rides reviewed` : "No recorded rides to review yet.";
+  } catch (error) {
+    console.warn(error.message);
+  }
+}

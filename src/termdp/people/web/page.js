@@ -1,0 +1,81 @@
+// What every page has: the bar, the theme, small ways to make elements.
+
+const PAGES = [
+  ["drive", "Drive"],
+  ["ride", "Ride"],
+  ["review", "Review"],
+  ["results", "Results"],
+];
+
+/** An element with attributes, listeners (functions) and children. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+export const find = (selector) => document.querySelector(selector);
+
+/** Show exactly these of the elements with a `data-part`. */
+export function showParts(...names) {
+  for (const element of document.querySelectorAll("[data-part]")) {
+    element.hidden = !names.includes(element.dataset.part);
+  }
+}
+
+function applyTheme(theme) {
+  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+}
+
+function toggleTheme() {
+  const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("termdp.theme", next);
+  applyTheme(next);
+}
+
+/** Put the bar on top and register the service worker. */
+export function begin() {
+  applyTheme(localStorage.getItem("termdp.theme"));
+  const here = location.pathname.slice(1);
+  const links = PAGES.map(([name, title]) =>
+    make("a", { href: `/${name}`, "aria-current": name === here ? "page" : null }, title),
+  );
+  const bar = make(
+    "header",
+    { class: "bar" },
+    make(
+      "a",
+      { class: "brand", href: "/" },
+      make("img", { src: "/static/icon.svg", alt: "", width: "30", height: "30" }),
+      make("span", {}, "Backseat Driver"),
+    ),
+    make("nav", { "aria-label": "Pages" }, ...links),
+    make("button", { class: "icon-button", title: "Light or dark", "aria-label": "Light or dark", click: toggleTheme }, "◐"),
+  );
+  document.body.prepend(bar);
+  if ("serviceWorker" in navigator && isSecureContext) navigator.serviceWorker.register("/worker.js");
+}
+
+/** A row of buttons of which one is pressed. */
+export function segments(options, chosen, choose) {
+  const box = make("div", { class: "segments", role: "group" });
+  for (const [value, title] of options) {
+    const button = make("button", { type: "button", "aria-pressed": String(value === chosen) }, title);
+    button.addEventListener("click", () => {
+      for (const other of box.children) other.setAttribute("aria-pressed", String(other === button));
+      choose(value);
+      button.blur();
+    });
+    box.append(button);
+  }
+  return box;
+}
+
+export const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)}%`);
+export const seconds = (ms) => (ms === null ? "–" : `${(ms / 1000).toFixed(1)} s`);

@@ -1,0 +1,32 @@
+// Why a ride was stopped: words to choose from and words of one's own.
+
+import { make } from "/static/page.js";
+
+const WORDS = ["needless lane change", "too close", "coins", "jerky", "about to crash"];
+
+export class Reasons {
+  constructor(chips, area) {
+    this.area = area;
+    this.buttons = WORDS.map((word) =>
+      make("button", { type: "button", "aria-pressed": "false", click: (event) => this.toggle(event) }, word),
+    );
+    chips.append(...this.buttons);
+  }
+
+  toggle(event) {
+    const button = event.currentTarget;
+    button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+    button.blur();
+  }
+
+  clear() {
+    for (const button of this.buttons) button.setAttribute("aria-pressed", "false");
+    this.area.value = "";
+  }
+
+  get text() {
+    const chosen = this.buttons.filter((b) => b.getAttribute("aria-pressed") === "true");
+    const words = [...chosen.map((b) => b.textContent), this.area.value.trim()];
+    return words.filter(Boolean).join("; ").slice(0, 1000);
+  }
+}

@@ -1,0 +1,153 @@
+// Results: one's own for a supervisor, everybody's for the admin.
+
+import { adminToken, ask, loadGame, token } from "/static/api.js";
+import { begin, find, make, percent, seconds } from "/static/page.js";
+import { Picture } from "/static/picture.js";
+import { Player } from "/static/player.js";
+import { COLOURS, cursor, strip } from "/static/strips.js";
+import { World } from "/static/world.js";
+
+begin();
+const AT_ONCE = 40;
+const content = find("#content");
+
+const figure = (value, words) => make("div", { class: "figure" }, make("b", {}, value), make("span", { class: "soft small" }, words));
+const card = (...children) => make("section", { class: "card stack" }, ...children);
+
+function table(headings, rows) {
+  const cell = (tag, value, index) => make(tag, { class: index && typeof value !== "object" ? "n" : null }, value);
+  return make(
+    "div",
+    { class: "scroll" },
+    make(
+      "table",
+      {},
+      make("thead", {}, make("tr", {}, ...headings.map((h, i) => cell("th", h, i)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((v, i) => cell("td", v, i))))),
+    ),
+  );
+}
+
+const agreementRow = (row) => [`${row.a} · ${row.b}`, String(row.rides), percent(row.same), row.kappa === null ? "–" : row.kappa.toFixed(2), row.gap_decisions === null ? "–" : row.gap_decisions.toFixed(1)];
+const AGREEMENT = ["Pair", "Rides in common", "Same verdict", "Cohen’s κ", "Decisions between stops"];
+
+function note(words) {
+  return make("p", { class: "soft small" }, words);
+}
+
+async function ownResults() {
+  const found = await ask("GET", "/api/results");
+  find("#title").textContent = found.title;
+  const mine = found.mine;
+  const bar = make("div", { class: "progress" }, make("i"));
+  bar.firstChild.style.width = found.total ? `${(100 * found.reviewed) / found.total}%` : "0";
+  content.append(
+    card(
+      make("div", { class: "figures" },
+        figure(`${found.reviewed} / ${found.total}`, "rides reviewed"),
+        figure(mine ? String(mine.stops) : "0", "stops"),
+        figure(mine ? percent(mine.stop_rate) : "–", "of rides stopped"),
+        figure(mine && mine.reaction_ms ? seconds(mine.reaction_ms[1]) : "–", "median reaction"),
+        figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same verdict on repeats"),
+      ),
+      bar,
+      note("Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. Some rides are shown twice to see how consistent you are."),
+    ),
+  );
+  if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(AGREEMENT, found.agreement.map(agreementRow))));
+  if (found.rides.length && mine) {
+    const longest = Math.max(...found.rides.map((ride) => ride.decisions));
+    content.append(card(make("h2", {}, "Your stops"), ...found.rides.slice(0, 100).map((ride) => strip(ride, [mine.name], longest))));
+  }
+}
+
+async function adminResults() {
+  const { studies } = await ask("GET", "/api/admin/studies", null, adminToken());
+  const wanted = new URLSearchParams(location.search).get("study");
+  const chosen = studies.find((study) => study.name === wanted) ?? studies.toSorted((a, b) => b.reviews - a.reviews)[0];
+  if (!chosen) {
+    content.append(note("There is no study yet."));
+    return;
+  }
+  const select = make("select", { "aria-label": "Study", change: () => (location.search = `?study=${encodeURIComponent(select.value)}`) },
+    ...studies.map((study) => make("option", { value: study.name, selected: study === chosen }, study.title)));
+  content.append(make("div", { class: "row" }, select));
+  const found = await ask("GET", `/api/admin/studies/${encodeURIComponent(chosen.name)}/results`, null, adminToken());
+  content.append(
+    card(make("div", { class: "figures" },
+      figure(String(found.rides), "rides"), figure(String(found.supervisors), "supervisors"), figure(String(found.reviews), "reviews"), figure(String(found.stops), "stops"))),
+    card(make("h2", {}, "Supervisors"), table(
+      ["Name", "Reviews", "Stops", "Stopped", "Median reaction", "Same on repeats"],
+      found.per_supervisor.map((row) => [
+        row.kind === "simulated" ? `${row.name} (simulated)` : row.name,
+        String(row.reviews), String(row.stops), percent(row.stop_rate),
+        row.reaction_ms ? seconds(row.reaction_ms[1]) : "–",
+        row.repeats ? `${percent(row.repeats.same)} of ${row.repeats.rides}` : "–",
+      ]),
+    ), note("Reaction: time on screen from the last coin or lane change to the stop.")),
+  );
+  if (found.agreement.length) content.append(card(make("h2", {}, "Agreement"), table(AGREEMENT, found.agreement.map(agreementRow)), note("κ is agreement beyond chance: 1 is perfect, 0 is what chance gives.")));
+  if (found.per_ride.length) await ridesCard(chosen.name, found);
+}
+
+async function ridesCard(study, found) {
+  const names = found.per_supervisor.map((row) => row.name);
+  const longest = Math.max(...found.per_ride.map((ride) => ride.decisions));
+  const legend = make("div", { class: "legend" }, ...names.map((name, index) => {
+    const dot = make("i");
+    dot.style.background = COLOURS[index % COLOURS.length];
+    return make("span", {}, dot, name);
+  }));
+  const screen = make("div", { class: "screen", hidden: true }, make("canvas"));
+  const list = make("div");
+  content.append(card(make("h2", {}, "Rides"), legend,
+    note(`Dots are stops, rings are stops at a second showing, ✹ is a crash${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ride to watch it.`), screen, list));
+  const game = await loadGame();
+  const show = viewer(study, game, screen, names, longest);
+  for (const ride of found.per_ride.slice(0, AT_ONCE)) {
+    const button = make("button", { class: "strip", type: "button", "data-ride": String(ride.ride) });
+    const label = make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.policy}`);
+    button.append(label, strip(ride, names, longest));
+    button.addEventListener("click", () => show(ride, button));
+    list.append(button);
+    if (found.has_observer) drawCurve(study, ride, button, names, longest);
+  }
+  if (found.per_ride.length > AT_ONCE) list.append(note(`… and ${found.per_ride.length - AT_ONCE} more; export the study for all.`));
+}
+
+const fetchRide = (study, number) => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}`, null, adminToken());
+
+async function drawCurve(study, ride, button, names, longest) {
+  const data = await fetchRide(study, ride.ride);
+  if (data.discomfort) button.querySelector("svg").replaceWith(strip(ride, names, longest, data.discomfort));
+}
+
+/** Plays a chosen ride, with a line on its strip where it is. */
+function viewer(study, game, screen, names, longest) {
+  const picture = new Picture(screen.firstChild, game);
+  let player = null;
+  return async (ride, button) => {
+    const data = await fetchRide(study, ride.ride);
+    const world = new World(game.road, data).playAll(data.actions);
+    player?.pause();
+    screen.hidden = false;
+    const draw = (moment) => {
+      picture.draw(world, moment);
+      cursor(button.querySelector("svg"), moment, longest);
+    };
+    player = new Player(data.decision_ms, draw, () => {});
+    player.speed = 2;
+    player.start(() => world.end);
+    screen.scrollIntoView({ block: "center", behavior: "smooth" });
+  };
+}
+
+try {
+  if (adminToken()) await adminResults();
+  else if (token()) await ownResults();
+  else location.replace("/join");
+} catch (error) {
+  find("#problem").hidden = false;
+  find("#problem").textContent = error.message;
+}
+document.body.dataset.ready = "true";
