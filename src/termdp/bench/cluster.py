@@ -76,10 +76,11 @@ def _check_reachable(address: str) -> None:
 def run_on_cluster(jobs: Sequence[BenchJob]) -> Iterator[Event]:
     """Run jobs as tasks of the cluster that was joined."""
     ray = _import_ray()
-    has_gpus = ray.cluster_resources().get("GPU", 0) > 0
-    task = ray.remote(
-        num_cpus=1, num_gpus=1 if has_gpus else 0, max_retries=RETRIES, max_calls=1
-    )(work)
+    needs: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES}
+    if ray.cluster_resources().get("GPU", 0) > 0:
+        # A worker keeps the GPU's memory until it ends: one job each.
+        needs |= {"num_gpus": 1, "max_calls": 1}
+    task = ray.remote(**needs)(work)
     waiting: dict[Any, BenchJob] = {}
     try:
         for job in jobs:

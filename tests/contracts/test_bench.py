@@ -1,0 +1,206 @@
+"""Sweeps that really train: on one device and two, killed and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from termdp.bench.local import run_local
+from termdp.bench.plan import RunKey, make_jobs
+from termdp.bench.store import Store, read_curves, read_manifest, read_records
+from termdp.bench.sweep import sweep
+from termdp.cli import main
+from tiny_bench import BROKEN, STEPS, TINY, tiny_plan
+
+pytestmark = pytest.mark.slow
+
+KEYS = {RunKey("recommender", row, seed) for row in ("pg", "termpg") for seed in (0, 1)}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """One good job and one that cannot be made: (store, outcome, events)."""
+    from termdp.bench.suites import RECOMMENDER
+
+    plan = tiny_plan("pg", "termpg", columns=(BROKEN, RECOMMENDER))
+    folder = Store.create(tmp_path_factory.mktemp("sweep") / "out", plan, "command")
+    events = []
+    outcome = sweep(run_local(make_jobs(plan)), folder, listen=events.append)
+    return folder, outcome, events
+
+
+def test_a_failed_job_is_listed_and_does_not_stop_the_others(swept):
+    folder, outcome, _ = swept
+    assert set(outcome.finished) == KEYS
+    ((keys, error),) = outcome.failures
+    assert {key.column for key in keys} == {"broken"}
+    assert "no_such_parameter" in error
+    (failure,) = read_manifest(folder.path)["failures"]
+    assert failure["error"] == error
+    assert len(failure["runs"]) == 4
+
+
+def test_events_tell_how_far_a_job_is(swept):
+    _, _, events = swept
+    good = [event for event in events if event.job.column.label == "recommender"]
+    assert good[0].kind == "started"
+    assert good[-1].kind == "finished"
+    fractions = [event.fraction for event in good if event.kind == "running"]
+    assert fractions == sorted(fractions)
+    assert len(fractions) > 10
+
+
+def test_records_say_what_happened(swept):
+    folder, _, _ = swept
+    records = read_records(folder.path)
+    assert {RunKey(r["column"], r["row"], r["seed"]) for r in records} == KEYS
+    for record in records:
+        assert record["steps"] == STEPS
+        assert 0 < record["return_mean"] < 300
+        assert 0 <= record["stop_rate"] <= 1
+        learns = record["row"] == "termpg"
+        assert (record["cost_rmse"] is not None) == learns
+        assert 0.5 < record["discount_mean"] <= 1
+    curves = read_curves(folder.path)
+    assert set(curves) == KEYS
+    for curve in curves.values():
+        assert curve["step"][-1] == STEPS
+        assert np.isfinite(curve["return_mean"]).any()
+    (program,) = read_manifest(folder.path)["programs"]
+    assert program["runs"] == 4
+    assert program["steps_per_s"] == pytest.approx(
+        4 * STEPS / program["wall_s"], rel=1e-2
+    )
+    assert program["compile_s"] > 0
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from termdp.bench.local import run_local
+from termdp.bench.plan import make_jobs
+from termdp.bench.store import Store
+from termdp.bench.sweep import sweep
+from tiny_bench import tiny_plan
+
+plan = tiny_plan("pg", "pg_rs")
+folder = Store.create(Path(sys.argv[1]), plan, "command")
+
+def die(event):
+    if event.kind == "finished":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sweep(run_local(make_jobs(plan, most_runs=2)), folder, listen=die)
+"""
+
+TWO_DEVICES = """
+import sys
+from pathlib import Path
+import jax
+from termdp.bench.local import run_local
+from termdp.bench.plan import RunKey, make_jobs
+from termdp.bench.store import Store
+from termdp.bench.sweep import sweep
+from tiny_bench import tiny_plan
+
+assert len(jax.devices()) == 2
+plan = tiny_plan("pg", "termpg")
+folder = Store.create(Path(sys.argv[1]), plan, "command")
+# Three runs for two devices: one is filled up.
+jobs = make_jobs(plan, [RunKey("recommender", "pg", 0)])
+outcome = sweep(run_local(jobs), folder)
+assert not outcome.failures, outcome.failures
+"""
+
+
+def python(script, *words, **environment):
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(__file__)), *sys.path])
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)],
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_what_was_finished_survives_a_kill_and_only_the_rest_is_run(tmp_path):
+    left = python(KILLED, tmp_path / "out")
+    assert left.returncode == -signal.SIGKILL, left.stderr
+    before = {r["row"]: r for r in read_records(tmp_path / "out")}
+    assert len(before) == 1, "one job of two was finished"
+    plan = tiny_plan("pg", "pg_rs")
+    folder = Store.reopen(tmp_path / "out", plan, "again")
+    jobs = make_jobs(plan, folder.finished(), most_runs=2)
+    (job,) = jobs
+    assert {key.row for key in job.keys} == {"pg", "pg_rs"} - set(before)
+    outcome = sweep(run_local(jobs), folder)
+    assert len(outcome.finished) == 2
+    assert len(read_records(folder.path)) == 4
+
+
+def test_two_devices_give_the_results_of_one(swept, tmp_path):
+    flags = os.environ["XLA_FLAGS"]
+    two = python(
+        TWO_DEVICES,
+        tmp_path / "two",
+        XLA_FLAGS=f"{flags} --xla_force_host_platform_device_count=2",
+    )
+    assert two.returncode == 0, two.stderr
+    assert read_manifest(tmp_path / "two")["programs"][0]["devices"] == 2
+    one, _, _ = swept
+    assert read_manifest(one.path)["programs"][0]["devices"] == 1
+    expected, found = read_curves(one.path), read_curves(tmp_path / "two")
+    assert set(found) == set(expected) - {RunKey("recommender", "pg", 0)}
+    for key, curve in found.items():
+        for name, values in expected[key].items():
+            np.testing.assert_allclose(
+                curve[name], values, rtol=1e-3, atol=1e-4, err_msg=f"{key} {name}"
+            )
+
+
+@pytest.fixture
+def tiny_command(tmp_path, monkeypatch):
+    """The command in an empty folder, with tiny networks."""
+    import termdp.bench.plan
+
+    monkeypatch.setattr(termdp.bench.plan, "make_config", lambda *args: TINY)
+    monkeypatch.setattr("termdp.bench.speeds._memory", lambda: tmp_path / "speeds.json")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_runs_resumes_and_reports(tiny_command, capsys):
+    words = ["bench", "smoke", "--methods", "pg", "oracle", "--steps", str(STEPS)]
+    main([*words, "--seeds", "2", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["finished"], told["failures"]) == (4, [])
+    assert told["out"] == "results/smoke"
+    main([*words, "--seeds", "2", "--resume"])
+    assert "0 runs finished (4 were there already)" in capsys.readouterr().out
+    main(["report", "results/smoke", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["columns"] == ["recommender"]
+    assert (tiny_command / "results" / "smoke" / "report.html").exists()
+    speeds = json.loads((tiny_command / "speeds.json").read_text())
+    assert speeds["cpu/fast/recommender/feed-forward"]["steps_per_s"] > 0
+
+
+def test_a_failed_job_means_exit_code_one(tiny_command, capsys, monkeypatch):
+    import termdp.bench.local
+
+    def broken(job, devices):
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+
+    monkeypatch.setattr(termdp.bench.local, "compile_job", broken)
+    with pytest.raises(SystemExit) as left:
+        main(["bench", "smoke", "--steps", str(STEPS)])
+    assert left.value.code == 1
+    captured = capsys.readouterr()
+    assert "out of memory" in captured.err
+    assert "0 runs finished" in captured.out

@@ -1,0 +1,80 @@
+"""The Ray engine on a real cluster of two nodes, one of which is killed."""
+
+import threading
+import time
+
+import pytest
+
+from termdp.bench import cluster as engine
+from termdp.bench.plan import make_jobs
+from termdp.bench.store import Store, read_manifest, read_records
+from termdp.bench.sweep import sweep
+from tiny_bench import BROKEN, tiny_plan
+
+pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.slow,
+    # Ray leaves sockets and processes to the garbage collector.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@pytest.fixture
+def two_nodes():
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    second = cluster.add_node(num_cpus=1)
+    yield cluster, second
+    cluster.shutdown()
+
+
+def test_a_killed_node_loses_nothing_and_doubles_nothing(
+    two_nodes, tmp_path, monkeypatch
+):
+    cluster, second = two_nodes
+    attempts = tmp_path / "attempts.txt"
+    real = engine.work
+
+    def noted(job, version):
+        import ray
+
+        with attempts.open("a") as file:
+            file.write(f"{ray.get_runtime_context().get_node_id()} {job.name}\n")
+        return real(job, version)
+
+    monkeypatch.setattr(engine, "work", noted)
+    killed = threading.Event()
+
+    def kill_while_it_works():
+        while not killed.is_set():
+            lines = attempts.read_text().splitlines() if attempts.exists() else []
+            if any(line.startswith(second.node_id) for line in lines):
+                time.sleep(0.5)
+                cluster.remove_node(second, allow_graceful=False)
+                killed.set()
+            time.sleep(0.1)
+
+    plan = tiny_plan("pg", "pg_rs", "pg_naive", seeds=1)
+    broken = tiny_plan("pg", seeds=1, columns=(BROKEN,))
+    jobs = make_jobs(plan, most_runs=1) + make_jobs(broken)
+    folder = Store.create(tmp_path / "out", plan, "command")
+    run = engine.connect(cluster.address)
+    killer = threading.Thread(target=kill_while_it_works)
+    killer.start()
+    outcome = sweep(run(jobs), folder)
+    was_killed = killed.is_set()
+    killed.set()
+    killer.join()
+    assert was_killed, "the second node never worked"
+    tried = attempts.read_text().splitlines()
+    lost = [line.split(" ", 1)[1] for line in tried if line.startswith(second.node_id)]
+    again = [line for line in tried if line.split(" ", 1)[1] in lost]
+    assert len(again) > len(lost), "what the dead node had was tried again"
+    records = read_records(folder.path)
+    assert sorted(r["row"] for r in records) == ["pg", "pg_naive", "pg_rs"]
+    assert len(read_manifest(folder.path)["programs"]) == 3, "every job came back once"
+    assert sorted(key.row for key in outcome.finished) == ["pg", "pg_naive", "pg_rs"]
+    ((keys, error),) = outcome.failures
+    assert keys[0].column == "broken"
+    assert "no_such_parameter" in error
