@@ -64,16 +64,17 @@ def run(args: Args) -> None:
     from termdp.bench.store import Store
     from termdp.bench.sweep import sweep
 
-    engine = _engine(args)
     plan = _plan(args, args.suite)
+    speeds = Speeds(_platform())
+    most_runs = _runs_per_job(args, plan, speeds)
+    engine = _engine(args)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
     folder = (Store.reopen if args.resume else Store.create)(out, plan, command)
     for label, why in plan.left_out.items():
         print(f"termdp: {label} is left out: {why}", file=sys.stderr)
     finished = folder.finished()
-    speeds = Speeds(_platform(args))
-    jobs = make_jobs(plan, finished, _runs_per_job(args, plan, speeds))
+    jobs = make_jobs(plan, finished, most_runs)
     from termdp.cli.bench_progress import shown
 
     with shown(jobs, speeds) as hear:
@@ -123,7 +124,7 @@ def _engine(args: Args) -> Any:
     return connect(args.address)
 
 
-def _platform(args: Args) -> str:
+def _platform() -> str:
     import jax
 
     return str(jax.devices()[0].platform)
@@ -155,7 +156,7 @@ def _show_suites(args: Args) -> None:
     from termdp.bench.speeds import Speeds
     from termdp.bench.suites import SUITES
 
-    speeds = Speeds(_platform(args))
+    speeds = Speeds(_platform())
     rows = []
     for name in SUITES if args.suite is None else (args.suite,):
         plan = _plan(args, name)
