@@ -10,6 +10,7 @@ from flax import struct
 from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
 from termdp.envs.backseat_view import NUM_MAPS, cells
+from termdp.envs.cost_functions import charged
 
 
 @struct.dataclass
@@ -22,9 +23,13 @@ class BackseatCoinCost:
 
     Attributes:
         road: sizes and speeds of the game that is watched (`env.road`).
+        scale: the cost of collecting, if it is not to be 1.
+        relief: what any other decision takes away.
     """
 
     road: Road = struct.field(pytree_node=False, default=Road())
+    scale: Any = 1.0
+    relief: Any = 0.0
 
     @classmethod
     def for_game(cls, game: BackseatDriver) -> "BackseatCoinCost":
@@ -51,7 +56,7 @@ class BackseatCoinCost:
             is_coin = is_coin | ((coins & coin_rows) != 0) & ~is_crash
             car_rows = self._mask(road.reach(frame, road.car_speed))
             is_crash = is_crash | ((cars & car_rows) != 0)
-        return is_coin.astype(np.float32)
+        return charged(self, is_coin)
 
     def _words(self, xp: Any, maps: Any) -> Any:
         """The rows near the agent as bits, newest maps only: `[lanes, 3] int32`."""

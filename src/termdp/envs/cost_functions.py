@@ -1,7 +1,8 @@
 """The costs of the MinAtar games: what an onlooker dislikes to see.
 
 Each is a callable `cost(observation, action)` on one observation *before* the step and
-the action taken there, and returns 1 or 0. It reads the board alone, so it serves JAX
+the action taken there, and returns 1 or 0; `scale` makes an unpleasant step dearer, and
+with `relief` every harmless step takes a little away again. It reads the board alone, so it serves JAX
 (under `jit` and `vmap`), NumPy and any other copy of the game with MinAtar's channels,
 whatever the board's type (bool, integer, float). Parameters are traced: changing them
 compiles nothing anew. Distances are Chebyshev distances: the 3 × 3 cells around a cell
@@ -27,6 +28,8 @@ class BreakoutEdgeCost:
     """The paddle is in one of the outermost `width` columns of either side."""
 
     width: int = 1
+    scale: float = 1.0
+    relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
         """1 if the paddle is at an edge, else 0."""
@@ -35,7 +38,7 @@ class BreakoutEdgeCost:
         columns = xp.arange(NUM_COLUMNS)
         is_edge = (columns < self.width) | (columns >= NUM_COLUMNS - self.width)
         paddle = observation[BOTTOM_ROW, :, 0] != 0
-        return xp.any(paddle & is_edge).astype(xp.float32)
+        return charged(self, xp.any(paddle & is_edge))
 
 
 @struct.dataclass
@@ -43,6 +46,8 @@ class SpaceInvadersBulletCost:
     """An enemy bullet is within `distance` of the cannon."""
 
     distance: int = 1
+    scale: float = 1.0
+    relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
         """1 if a bullet is near, else 0."""
@@ -51,7 +56,8 @@ class SpaceInvadersBulletCost:
         cannon, bullets = observation[BOTTOM_ROW, :, 0] != 0, observation[:, :, 5] != 0
         column = xp.sum(xp.where(cannon, xp.arange(NUM_COLUMNS), 0))
         near_rows = _within(xp, BOTTOM_ROW, self.distance)
-        return _meets(bullets, near_rows, _within(xp, column, self.distance))
+        near_columns = _within(xp, column, self.distance)
+        return charged(self, _meets(bullets, near_rows, near_columns))
 
 
 @struct.dataclass
@@ -63,6 +69,8 @@ class SeaquestDepthCost:
     """
 
     row: int = 4
+    scale: float = 1.0
+    relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
         """1 if the submarine is at that depth, else 0."""
@@ -70,7 +78,7 @@ class SeaquestDepthCost:
         xp = array_module(observation)
         is_deep = xp.arange(NUM_COLUMNS) == self.row
         front = observation[:, :, 0] != 0
-        return xp.any(front & is_deep[:, None]).astype(xp.float32)
+        return charged(self, xp.any(front & is_deep[:, None]))
 
 
 @struct.dataclass
@@ -78,6 +86,8 @@ class AsterixEnemyCost:
     """An enemy is within `distance` of the player."""
 
     distance: int = 1
+    scale: float = 1.0
+    relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
         """1 if an enemy is near, else 0."""
@@ -89,12 +99,19 @@ class AsterixEnemyCost:
         cell = xp.sum(xp.where(player, numbers, 0))
         near_rows = _within(xp, cell // NUM_COLUMNS, self.distance)
         near_columns = _within(xp, cell % NUM_COLUMNS, self.distance)
-        return _meets(enemies, near_rows, near_columns)
+        return charged(self, _meets(enemies, near_rows, near_columns))
 
 
 def array_module(array: Array) -> ModuleType:
     """NumPy for NumPy's arrays, so that no device is involved; else JAX."""
-    return np if isinstance(array, np.ndarray) else jnp
+    return np if isinstance(array, np.ndarray | np.generic) else jnp
+
+
+def charged(prices: Any, is_unpleasant: Array) -> Array:
+    """`scale` where a step is unpleasant, −`relief` where it is not, as float32."""
+    xp = array_module(is_unpleasant)
+    rise = prices.scale + prices.relief  # so that no relief is 0, not −0
+    return (is_unpleasant * rise - prices.relief).astype(xp.float32)
 
 
 def _within(xp: ModuleType, place: Any, distance: Any) -> Array:
@@ -103,6 +120,5 @@ def _within(xp: ModuleType, place: Any, distance: Any) -> Array:
 
 
 def _meets(board: Array, rows: Array, columns: Array) -> Array:
-    """1 if the board has something in these rows and columns, else 0."""
-    xp = array_module(board)
-    return xp.any(board & rows[:, None] & columns[None, :]).astype(xp.float32)
+    """Whether the board has something in these rows and columns."""
+    return array_module(board).any(board & rows[:, None] & columns[None, :])

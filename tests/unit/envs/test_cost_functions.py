@@ -140,3 +140,11 @@ def test_parameters_are_traced_and_numpy_agrees(game: Any, kind: Any) -> None:
         ours = costs(cost, observations)
         assert ours.tolist() == [float(cost(o, 0)) for o in observations]
     assert num_traces == 1
+
+
+def test_scale_makes_costs_dearer_and_relief_rewards_harmless_steps() -> None:
+    at_edge = board(Breakout, paddle=[(9, 0)])
+    inside = board(Breakout, paddle=[(9, 5)])
+    cost = BreakoutEdgeCost(scale=2.5, relief=0.25)
+    assert (cost(at_edge, 0), cost(inside, 0)) == (2.5, -0.25)
+    assert float(jax.jit(cost)(jnp.asarray(inside), 0)) == -0.25
