@@ -1,21 +1,24 @@
 """Engine `ray`: the same jobs as Ray tasks; results come back to the driver.
 
 Ray schedules, and runs a task anew when its worker or node dies. The driver alone
-writes, once per job, so that nothing is lost or doubled. Ray is imported only here.
+writes, once per job, so that nothing is lost or doubled. Ray is imported only here, and
+games only after the cluster was joined: importing them starts JAX, and Ray forks.
 """
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from termdp.bench.events import Event, sentence
-from termdp.bench.plan import BenchJob
-from termdp.bench.program import JobResult, compile_job, run_job
 from termdp.provenance import version_of
+
+if TYPE_CHECKING:
+    from termdp.bench.events import Event
+    from termdp.bench.plan import BenchJob
+    from termdp.bench.program import JobResult
 
 RETRIES = 5
 REACH_SECONDS = 5.0
-Engine = Callable[[Sequence[BenchJob]], Iterator[Event]]
+Engine = Callable[[Sequence["BenchJob"]], Iterator["Event"]]
 
 
 def connect(address: str | None = None) -> Engine:
@@ -40,7 +43,7 @@ def connect(address: str | None = None) -> Engine:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ValueError(
             f"expected a Ray cluster at {address or 'this machine'}, but it cannot be "
-            f"joined: {sentence(error)}"
+            f"joined: {' '.join(str(error).split())[:300]}"
         ) from error
     return run_on_cluster
 
@@ -73,11 +76,18 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-def run_on_cluster(jobs: Sequence[BenchJob]) -> Iterator[Event]:
+def platform() -> str:
+    """What the cluster that was joined computes on: gpu or cpu."""
+    return "gpu" if _import_ray().cluster_resources().get("GPU", 0) > 0 else "cpu"
+
+
+def run_on_cluster(jobs: Sequence["BenchJob"]) -> Iterator["Event"]:
     """Run jobs as tasks of the cluster that was joined."""
+    from termdp.bench.events import Event
+
     ray = _import_ray()
     needs: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES}
-    if ray.cluster_resources().get("GPU", 0) > 0:
+    if platform() == "gpu":
         # A worker keeps the GPU's memory until it ends: one job each.
         needs |= {"num_gpus": 1, "max_calls": 1}
     task = ray.remote(**needs)(work)
@@ -96,7 +106,9 @@ def run_on_cluster(jobs: Sequence[BenchJob]) -> Iterator[Event]:
         ray.shutdown()
 
 
-def _outcome(ray: Any, reference: Any, job: BenchJob) -> Event:
+def _outcome(ray: Any, reference: Any, job: "BenchJob") -> "Event":
+    from termdp.bench.events import Event, sentence
+
     try:
         return Event("finished", job, 1.0, ray.get(reference))
     except ray.exceptions.RayTaskError as error:
@@ -105,7 +117,7 @@ def _outcome(ray: Any, reference: Any, job: BenchJob) -> Event:
         return Event("failed", job, error=sentence(error))
 
 
-def work(job: BenchJob, version: str) -> JobResult:
+def work(job: "BenchJob", version: str) -> "JobResult":
     """What a worker does: one job on all devices it was given."""
     here = version_of("termdp")
     if here != version:
@@ -113,6 +125,8 @@ def work(job: BenchJob, version: str) -> JobResult:
             f"expected termdp {version} on every node, as on the driver, got {here}"
         )
     import jax
+
+    from termdp.bench.program import compile_job, run_job
 
     devices = jax.devices()
     return run_job(compile_job(job, devices if len(devices) > 1 else None))

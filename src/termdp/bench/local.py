@@ -4,10 +4,12 @@ Programs compile in threads while others run; the runs of a job are split among 
 devices.
 """
 
+import dataclasses
+import functools
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
@@ -15,7 +17,7 @@ import jax
 
 from termdp.bench.events import Event, sentence
 from termdp.bench.plan import BenchJob
-from termdp.bench.program import Compiled, compile_job, run_job
+from termdp.bench.program import Compiled, JobResult, compile_job, run_job
 
 
 def run_local(
@@ -39,22 +41,24 @@ def run_local(
         for future in as_completed(list(waiting)):
             # Forget the program when it has run: its memory is needed for the next.
             job = waiting.pop(future)
-            yield from _run_one(job, future)
+            yield from _run_one(job, future, shared)
             del future
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run_one(job: BenchJob, future: "Future[Compiled]") -> Iterator[Event]:
+def _run_one(
+    job: BenchJob, future: "Future[Compiled]", devices: Sequence[Any] | None
+) -> Iterator[Event]:
     """Run a job in a thread, telling how far it is."""
     told: queue.Queue[Event] = queue.Queue()
 
+    def listen(fraction: float) -> None:
+        told.put(Event("running", job, fraction))
+
     def work() -> None:
         try:
-            result = run_job(
-                future.result(),
-                lambda fraction: told.put(Event("running", job, fraction)),
-            )
+            result = _run_or_halve(job, future.result, devices, listen)
             told.put(Event("finished", job, 1.0, result))
         # Whatever goes wrong in one job, out of memory included, the others go on.
         except Exception as error:
@@ -68,6 +72,48 @@ def _run_one(job: BenchJob, future: "Future[Compiled]") -> Iterator[Event]:
         if event.kind in ("finished", "failed"):
             break
     thread.join()
+
+
+def _run_or_halve(
+    job: BenchJob,
+    compiled: Callable[[], Compiled],
+    devices: Sequence[Any] | None,
+    listen: Callable[[float], None],
+) -> JobResult:
+    """Run a job; if the device's memory is too small for it, half after half."""
+    try:
+        return run_job(compiled(), listen)
+    except Exception as error:
+        if _OUT_OF_MEMORY not in str(error) or len(job.runs) < 2:
+            raise
+    # Here, not above: the error would keep the arrays that filled the memory alive.
+    middle = len(job.runs) // 2
+    parts = [
+        _run_or_halve(
+            half, functools.partial(compile_job, half, devices), devices, listen
+        )
+        for half in (
+            dataclasses.replace(job, runs=job.runs[:middle]),
+            dataclasses.replace(job, runs=job.runs[middle:]),
+        )
+    ]
+    return _joined(parts)
+
+
+_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
+
+
+def _joined(parts: Sequence[JobResult]) -> JobResult:
+    """Halves as one result; their times add up."""
+    facts = dict(parts[0].facts)
+    for name in ("runs", "compile_s", "wall_s"):
+        facts[name] = round(sum(part.facts[name] for part in parts), 3)
+    facts["steps_per_s"] = round(facts["steps"] * facts["runs"] / facts["wall_s"], 1)
+    return JobResult(
+        runs=[run for part in parts for run in part.runs],
+        failures={k: words for part in parts for k, words in part.failures.items()},
+        facts=facts,
+    )
 
 
 def _compile_threads(platform: str) -> int:
@@ -84,8 +130,3 @@ def split_for(platform: str, decisions_per_run: int, speed: float) -> int | None
 
 
 MINUTES_PER_CPU_JOB = 5.0
-
-
-def platform_here() -> Any:
-    """The platform of this machine's devices: cpu, gpu, tpu."""
-    return jax.devices()[0].platform

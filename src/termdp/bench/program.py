@@ -134,6 +134,7 @@ def _on_host(report: Any) -> Reports:
 def _results(compiled: Compiled, reports: Reports, seconds: float) -> JobResult:
     job, training = compiled.job, compiled.trainer.job
     steps = training.num_iterations * job.config.rollout_size
+    devices = sorted(_devices_of(compiled.trainer), key=lambda device: device.id)
     facts = {
         "job": job.name,
         "column": job.column.label,
@@ -142,7 +143,8 @@ def _results(compiled: Compiled, reports: Reports, seconds: float) -> JobResult:
         "preset": job.config.preset,
         "runs": len(job.runs),
         "steps": steps,
-        "devices": max(1, len(_devices_of(compiled.trainer))),
+        "devices": len(devices),
+        "device": f"{devices[0].platform} {devices[0].device_kind}",
         "compile_s": round(compiled.compile_seconds, 3),
         "wall_s": round(seconds, 3),
         "steps_per_s": round(steps * len(job.runs) / seconds, 1),

@@ -59,15 +59,18 @@ def run(args: Args) -> None:
         return
     if args.suite is None:
         raise ValueError("expected a suite (termdp bench paper), or --list")
+    from termdp.bench.suites import find_suite
+
+    find_suite(args.suite)
+    engine, platform = _engine(args)
     from termdp.bench.plan import make_jobs
     from termdp.bench.speeds import Speeds
     from termdp.bench.store import Store
     from termdp.bench.sweep import sweep
 
     plan = _plan(args, args.suite)
-    speeds = Speeds(_platform())
+    speeds = Speeds(platform)
     most_runs = _runs_per_job(args, plan, speeds)
-    engine = _engine(args)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
     folder = (Store.reopen if args.resume else Store.create)(out, plan, command)
@@ -107,8 +110,8 @@ def _plan(args: Args, suite: str) -> Any:
     )
 
 
-def _engine(args: Args) -> Any:
-    """The engine's function from jobs to events."""
+def _engine(args: Args) -> tuple[Any, str]:
+    """The engine's function from jobs to events, and the platform it runs on."""
     if args.engine not in ENGINES:
         raise ValueError(
             f"expected an engine ({', '.join(ENGINES)}), got {args.engine!r}"
@@ -118,10 +121,15 @@ def _engine(args: Args) -> Any:
             raise ValueError("expected no --address with the engine local")
         from termdp.bench.local import run_local
 
-        return run_local
-    from termdp.bench.cluster import connect
+        return run_local, _platform()
+    from termdp.bench import cluster
 
-    return connect(args.address)
+    # Before JAX starts: Ray forks, and its workers want the devices for themselves.
+    engine = cluster.connect(args.address)
+    import jax
+
+    jax.config.update("jax_platforms", "cpu")
+    return engine, cluster.platform()
 
 
 def _platform() -> str:
