@@ -5,6 +5,7 @@ set they fail: `tools/install_test_services` installs what is missing.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -15,7 +16,9 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
+_NUMBERS = itertools.count()
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -56,54 +59,81 @@ def _postgres_binaries() -> Path:
     raise AssertionError
 
 
-@contextlib.contextmanager
-def postgres():
-    """A PostgreSQL server that lives as long as the block; gives its URL's beginning."""
-    binaries = _postgres_binaries()
-    # PostgreSQL refuses to run as root.
-    as_user = {"user": "postgres"} if os.geteuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="termdp-postgres-"))
-    port = free_port()
-    server = None
-    try:
-        if as_user:
-            shutil.chown(folder, "postgres")
-        data = folder / "data"
+class Postgres:
+    """A PostgreSQL server in a folder of its own; it can be crashed and started again."""
+
+    def __init__(self):
+        self.binaries = _postgres_binaries()
+        # PostgreSQL refuses to run as root.
+        self.as_user = {"user": "postgres"} if os.geteuid() == 0 else {}
+        self.folder = Path(tempfile.mkdtemp(prefix="termdp-postgres-"))
+        if self.as_user:
+            shutil.chown(self.folder, "postgres")
+        self.port = free_port()
+        self.process = None
         subprocess.run(
-            [binaries / "initdb", "-D", data, "-U", "termdp", "--auth=trust"],
+            [self.binaries / "initdb", "-D", self.data, "-U", "termdp", "--auth=trust"],
             check=True,
             capture_output=True,
-            cwd=folder,
-            **as_user,
+            cwd=self.folder,
+            **self.as_user,
         )
-        options = ["-c", f"port={port}", "-c", f"unix_socket_directories={folder}"]
-        options += ["-c", "listen_addresses=127.0.0.1"]
-        with (folder / "log").open("w") as log:
-            server = subprocess.Popen(
-                [binaries / "postgres", "-D", data, *options],
-                stdout=log,
-                stderr=log,
-                cwd=folder,
-                **as_user,
+
+    @property
+    def data(self):
+        return self.folder / "data"
+
+    @property
+    def url(self):
+        return f"postgresql+psycopg://termdp@127.0.0.1:{self.port}"
+
+    def start(self):
+        options = [f"port={self.port}", f"unix_socket_directories={self.folder}"]
+        options.append("listen_addresses=127.0.0.1")
+        flags = [word for option in options for word in ("-c", option)]
+        log = self.folder / "log"
+        with log.open("a") as file:
+            self.process = subprocess.Popen(
+                [self.binaries / "postgres", "-D", self.data, *flags],
+                stdout=file,
+                stderr=file,
+                cwd=self.folder,
+                **self.as_user,
             )
-        _wait_for_postgres(binaries, port, server, folder / "log")
-        yield f"postgresql+psycopg://termdp@127.0.0.1:{port}"
+        ready = [self.binaries / "pg_isready", "-q", "-h", "127.0.0.1"]
+        for _ in range(300):
+            answer = subprocess.run([*ready, "-p", str(self.port)], check=False)
+            if answer.returncode == 0:
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}")
+
+    def crash(self):
+        """At once, as if the machine failed: only what was on disk is kept."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(timeout=30)
+            self.process = None
+
+    def new_database(self):
+        """The URL of an empty database."""
+        name = f"store_{next(_NUMBERS)}"
+        engine = create_engine(f"{self.url}/postgres", isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return f"{self.url}/{name}"
+
+
+@contextlib.contextmanager
+def postgres():
+    """A PostgreSQL server that lives as long as the block."""
+    server = Postgres()
+    try:
+        server.start()
+        yield server
     finally:
-        if server is not None:
-            server.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
-            server.wait(timeout=30)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait_for_postgres(binaries, port, server, log) -> None:
-    for _ in range(300):
-        ready = subprocess.run(
-            [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)],
-            check=False,
-        )
-        if ready.returncode == 0:
-            return
-        if server.poll() is not None:
-            break
-        time.sleep(0.1)
-    raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}")
+        server.crash()
+        shutil.rmtree(server.folder, ignore_errors=True)

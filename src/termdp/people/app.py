@@ -5,7 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,11 +16,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people import admin_api, api, limits
-from termdp.people.drivers import Driver
 from termdp.people.fields import RefusedError
 from termdp.people.garage import Garage, scripted_drivers
 from termdp.people.store import ConflictError, NotFoundError, Store, UnreachableError
 from termdp.people.writer import Writer
+
+if TYPE_CHECKING:
+    from termdp.people.drivers import Driver
 
 PAGES = ("join", "drive", "ride", "review", "results", "admin")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -52,7 +54,7 @@ def make_app(
     store: Store,
     admin_hash: str,
     settings: Settings,
-    load_drivers: Callable[[], Sequence[Driver]] = scripted_drivers,
+    load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
 ) -> Starlette:
     """The application on a store.
 

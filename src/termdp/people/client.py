@@ -11,7 +11,8 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-RETRIES = 5
+# A server that is started again is back within this many attempts (some 20 seconds).
+RETRIES = 14
 TIMEOUT_SECONDS = 30.0
 
 
@@ -138,7 +139,7 @@ class Client:
                         f"expected a server at {self._connection.host}:"
                         f"{self._connection.port}, but it does not answer ({error})"
                     ) from error
-                time.sleep(0.1 * 2**attempt)
+                time.sleep(min(0.1 * 2**attempt, 2.0))
                 continue
             if status not in (429, 503) or attempt == RETRIES:
                 break

@@ -8,11 +8,15 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from termdp.people.drivers import STYLES, Driver, scripted_driver
-from termdp.people.rides import BATCH, MAX_SEED, Ride, record_with_ends
+from termdp.people.ride import MAX_SEED, Ride
 
-LOW = BATCH // 4
+if TYPE_CHECKING:
+    from termdp.people.drivers import Driver
+
+SHELF = 64
+LOW = SHELF // 4
 
 
 class Garage:
@@ -23,7 +27,7 @@ class Garage:
         decisions: longest ride.
     """
 
-    def __init__(self, load: Callable[[], Sequence[Driver]], decisions: int):
+    def __init__(self, load: "Callable[[], Sequence[Driver]]", decisions: int):
         self.decisions = decisions
         self._load = load
         self._ready = threading.Event()
@@ -49,7 +53,7 @@ class Garage:
         """Whether a ride can be had at once."""
         return self._ready.is_set()
 
-    def drivers(self) -> Sequence[Driver]:
+    def drivers(self) -> "Sequence[Driver]":
         """Who drives here; waits until they are loaded."""
         self._ready.wait()
         if self._failure is not None:
@@ -86,11 +90,15 @@ class Garage:
                     with self._lock:
                         shelf.extend(fresh)
 
-    def _drive(self, index: int, count: int = BATCH) -> list[tuple[Ride, bool]]:
+    def _drive(self, index: int, count: int = SHELF) -> list[tuple[Ride, bool]]:
+        from termdp.people.rides import record_with_ends
+
         seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(count)]
         return record_with_ends(self._drivers[index], seeds, self.decisions)
 
 
-def scripted_drivers() -> list[Driver]:
+def scripted_drivers() -> "list[Driver]":
     """The drivers of a server without trained policies."""
+    from termdp.people.drivers import STYLES, scripted_driver
+
     return [scripted_driver(style) for style in STYLES]

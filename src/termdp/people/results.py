@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from termdp.people.rides import Ride, replay
+from termdp.people.ride import Ride
 from termdp.people.showing_records import Showing
 
 
@@ -61,6 +61,8 @@ def reaction_ms(shown: Showing, decision_ms: int) -> float | None:
 @lru_cache(maxsize=8192)
 def _events(seed: int, actions: bytes) -> tuple[int, ...]:
     """Decisions in which the driver took a coin or changed lanes."""
+    from termdp.people.rides import replay  # the game itself: loaded when needed
+
     again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8)))
     lanes = np.asarray(again.states.agent)
     # A crash in the middle of a change leaves the old lane: its heading tells.

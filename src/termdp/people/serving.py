@@ -5,12 +5,15 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from termdp.people import tokens
 from termdp.people.app import LOOPBACK, Settings, make_app
-from termdp.people.drivers import Driver
 from termdp.people.garage import scripted_drivers
 from termdp.people.store import Store
+
+if TYPE_CHECKING:
+    from termdp.people.drivers import Driver
 
 ADMIN_SETTING = "admin_token_sha256"
 ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
@@ -133,14 +136,14 @@ def serve(
             store.close()
 
 
-def _loader(policies: Path | None) -> Callable[[], Sequence[Driver]]:
+def _loader(policies: Path | None) -> "Callable[[], Sequence[Driver]]":
     """How the garage gets its drivers; a wrong folder is refused at once."""
     if policies is None:
         return scripted_drivers
     if not policies.is_dir():
         raise ValueError(f"expected a folder of runs, got {policies}: no such folder")
 
-    def load() -> Sequence[Driver]:
+    def load() -> "Sequence[Driver]":
         from termdp.people.trained import drivers_in
 
         return drivers_in(policies)

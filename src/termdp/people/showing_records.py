@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from termdp.people import plan
 from termdp.people.database import Database
-from termdp.people.rides import Ride
+from termdp.people.ride import Ride
 from termdp.people.study_records import (
     ConflictError,
     NotFoundError,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from termdp.people import tokens
 from termdp.people.database import Database
-from termdp.people.rides import Ride
+from termdp.people.ride import Ride
 from termdp.people.tables import (
     NAME_LENGTH,
     TEXT_LENGTH,

@@ -1,22 +1,17 @@
 """A store on each database, and rides that cost no simulation."""
 
-import itertools
-
 import numpy as np
 import pytest
-from sqlalchemy import create_engine, text
 
 from services import postgres
 from termdp.people.rides import Ride
 from termdp.people.store import Store
 
-_NUMBERS = itertools.count()
-
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    with postgres() as url:
-        yield url
+    with postgres() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -24,13 +19,7 @@ def database_url(request, tmp_path):
     """The URL of an empty database."""
     if request.param == "sqlite":
         return str(tmp_path / "people.db")
-    server = request.getfixturevalue("postgres_server")
-    name = f"store_{next(_NUMBERS)}"
-    admin = create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    admin.dispose()
-    return f"{server}/{name}"
+    return request.getfixturevalue("postgres_server").new_database()
 
 
 @pytest.fixture

@@ -1,0 +1,126 @@
+"""A real `termdp serve` process for tests, and a store with a few rides."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+
+from services import free_port
+from termdp.people import tokens
+from termdp.people.app import Settings, make_app
+from termdp.people.client import Client
+from termdp.people.drivers import random_driver
+from termdp.people.limits import Rate
+from termdp.people.rides import Ride
+from termdp.people.store import Store
+
+with warnings.catch_warnings():
+    # Starlette would rather see a newer httpx than ours.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+ADMIN = "admin-token-for-tests"
+
+
+def straight(num, decisions=6, policy="straight"):
+    """Rides straight on: for so few decisions nothing can be hit."""
+    return [Ride(seed, policy, np.zeros(decisions, np.uint8)) for seed in range(num)]
+
+
+def fill(db, study="comfort", rides=None, **settings):
+    """A store with one study of given rides."""
+    store = Store.open(str(db))
+    store.create_study(study, **settings)
+    rides = straight(4) if rides is None else rides
+    store.add_rides(study, rides, [False] * len(rides))
+    store.close()
+
+
+class Server:
+    """A server process that can be killed and started again on the same port."""
+
+    def __init__(self, db, *options):
+        self.db = str(db)
+        self.options = options
+        self.port = free_port()
+        self.process = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        command = [sys.executable, "-m", "termdp", "serve", "--db", self.db]
+        command += ["--port", str(self.port), *self.options]
+        environment = os.environ | {"TERMDP_ADMIN_TOKEN": ADMIN}
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        client = Client(self.url)
+        for _ in range(600):
+            try:
+                client._send("GET", "/api/health", None)
+                break
+            except OSError:
+                client.close()
+                if self.process.poll() is not None:
+                    raise RuntimeError(self.process.stderr.read()) from None
+                time.sleep(0.05)
+        client.close()
+
+    def kill(self):
+        """As a power cut would: no chance to tidy up."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=30)
+            self.process.stderr.close()
+
+    def admin(self):
+        return Client(self.url, ADMIN)
+
+
+@contextlib.contextmanager
+def serving(db, *options):
+    server = Server(db, *options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def application(store, **settings):
+    """A client of an application in this process; no limits of rate unless given."""
+    anything = Rate(1e9, 1e9)
+    chosen = {"supervisor_rate": anything, "address_rate": anything, "decisions": 20}
+    app = make_app(
+        store,
+        tokens.digest(ADMIN),
+        Settings(**(chosen | settings)),
+        lambda: [random_driver()],
+    )
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def join(client, store, name="ann"):
+    """A supervisor's headers."""
+    invite = store.invite("comfort", name)
+    text = client.post("/api/invite", json={"invite": invite}).json()
+    body = {"invite": invite, "nonce": "n" * 24, "consent_hash": text["consent_hash"]}
+    token = client.post("/api/join", json=body).json()["token"]
+    return {"authorization": f"Bearer {token}"}
