@@ -94,7 +94,7 @@ def die(event):
     if event.kind == "finished":
         os.kill(os.getpid(), signal.SIGKILL)
 
-sweep(run_local(make_jobs(plan, most_runs=2)), folder, listen=die)
+sweep(run_local(make_jobs(plan, most_runs=lambda job: 2)), folder, listen=die)
 """
 
 TWO_DEVICES = """
@@ -135,7 +135,7 @@ def test_what_was_finished_survives_a_kill_and_only_the_rest_is_run(tmp_path):
     assert len(before) == 1, "one job of two was finished"
     plan = tiny_plan("pg", "pg_rs")
     folder = Store.reopen(tmp_path / "out", plan, "again")
-    jobs = make_jobs(plan, folder.finished(), most_runs=2)
+    jobs = make_jobs(plan, folder.finished(), most_runs=lambda job: 2)
     (job,) = jobs
     assert {key.row for key in job.keys} == {"pg", "pg_rs"} - set(before)
     outcome = sweep(run_local(jobs), folder)

@@ -57,7 +57,7 @@ def test_a_killed_node_loses_nothing_and_doubles_nothing(
 
     plan = tiny_plan("pg", "pg_rs", "pg_naive", seeds=1)
     broken = tiny_plan("pg", seeds=1, columns=(BROKEN,))
-    jobs = make_jobs(plan, most_runs=1) + make_jobs(broken)
+    jobs = make_jobs(plan, most_runs=lambda job: 1) + make_jobs(broken)
     folder = Store.create(tmp_path / "out", plan, "command")
     run = engine.connect(cluster.address)
     killer = threading.Thread(target=kill_while_it_works)

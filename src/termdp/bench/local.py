@@ -122,11 +122,11 @@ def _compile_threads(platform: str) -> int:
     return 1 if platform == "cpu" else max(1, min(8, cores // 2))
 
 
-def split_for(platform: str, decisions_per_run: int, speed: float) -> int | None:
-    """Runs per job: all on an accelerator, a few minutes' worth on CPUs."""
+def runs_per_job(job: BenchJob, platform: str, speed: float) -> int | None:
+    """How many runs share a program: all on an accelerator, minutes' worth on CPUs."""
     if platform != "cpu":
         return None
-    return max(1, int(MINUTES_PER_CPU_JOB * 60.0 * speed / decisions_per_run))
+    return max(1, int(MINUTES_PER_CPU_JOB * 60.0 * speed / job.steps))
 
 
 MINUTES_PER_CPU_JOB = 5.0

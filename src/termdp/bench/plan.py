@@ -6,7 +6,7 @@ runs beside it: jobs hold only runs with equal settings, so they may be cut anyh
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from termdp.agents.methods import Method, find_method
@@ -239,14 +239,14 @@ def _cells_of(
 def make_jobs(
     plan: Plan,
     finished: Iterable[RunKey] = (),
-    most_runs: int | None = None,
+    most_runs: Callable[[BenchJob], int | None] = lambda job: None,
 ) -> list[BenchJob]:
     """Jobs for what is missing.
 
     Args:
         plan: what is wanted.
         finished: what is there already.
-        most_runs: runs per job at most; None for no limit.
+        most_runs: how many runs a job that might hold more may hold; None for all.
     """
     done = set(finished)
     groups: dict[Any, list[tuple[Cell, int]]] = {}
@@ -257,8 +257,9 @@ def make_jobs(
     jobs: list[BenchJob] = []
     names: dict[str, int] = {}
     for (label, recurrent, _), runs in groups.items():
-        for part in _parts(runs, most_runs):
-            name = f"{label} recurrent" if recurrent else label
+        name = f"{label} recurrent" if recurrent else label
+        whole = BenchJob(name, tuple(runs), plan.steps)
+        for part in _parts(runs, most_runs(whole)):
             names[name] = names.get(name, 0) + 1
             number = f" {names[name]}" if names[name] > 1 else ""
             jobs.append(BenchJob(name + number, tuple(part), plan.steps))

@@ -70,7 +70,7 @@ def run(args: Args) -> None:
 
     plan = _plan(args, args.suite)
     speeds = Speeds(platform)
-    most_runs = _runs_per_job(args, plan, speeds)
+    most_runs = _most_runs(args, plan, speeds)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
     folder = (Store.reopen if args.resume else Store.create)(out, plan, command)
@@ -138,25 +138,19 @@ def _platform() -> str:
     return str(jax.devices()[0].platform)
 
 
-def _runs_per_job(args: Args, plan: Any, speeds: Any) -> int | None:
+def _most_runs(args: Args, plan: Any, speeds: Any) -> Any:
+    """How many runs a job may hold: as told, or as suits the engine."""
     if args.runs_per_job is not None:
         if args.runs_per_job < 1:
             raise ValueError(
                 f"expected runs-per-job to be at least 1, got {args.runs_per_job}"
             )
-        return args.runs_per_job
+        return lambda job: args.runs_per_job
     if args.engine == "ray":
-        return int(plan.seeds)
-    from termdp.bench.local import split_for
+        return lambda job: plan.seeds
+    from termdp.bench.local import runs_per_job
 
-    slowest = min(speeds.of(job) for job in _draft_jobs(plan))
-    return split_for(speeds.platform, plan.steps, slowest)
-
-
-def _draft_jobs(plan: Any) -> Any:
-    from termdp.bench.plan import make_jobs
-
-    return make_jobs(plan)
+    return lambda job: runs_per_job(job, speeds.platform, speeds.of(job))
 
 
 def _show_suites(args: Args) -> None:

@@ -17,7 +17,7 @@ METHOD_NAMES = {
     "termpg_std_1": "Optimism std, α = 1",
     "termpg_std_2": "Optimism std, α = 2",
     "termpg_mean": "No optimism",
-    "termpg_min": "Optimism min",
+    "termpg_min": "Optimism min (paper)",
     "termpg_logit": "Optimism logit",
     "termpg_fixed_discount": "No dynamic discount",
     "termpg_half_window": "×0.5 window",

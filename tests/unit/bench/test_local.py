@@ -57,7 +57,8 @@ def test_other_errors_are_not_tried_again(small_memory, monkeypatch):
 
 
 def test_jobs_are_whole_on_an_accelerator_and_minutes_long_on_cpus():
-    assert local.split_for("gpu", 1_000_000, 2e6) is None
+    (job,) = make_jobs(tiny_plan("pg", seeds=9, steps=1_000_000))
+    assert local.runs_per_job(job, "gpu", 2e6) is None
     # 10,000 decisions per second for five minutes: three runs of a million.
-    assert local.split_for("cpu", 1_000_000, 10_000.0) == 3
-    assert local.split_for("cpu", 10**9, 10_000.0) == 1
+    assert local.runs_per_job(job, "cpu", 10_000.0) == 3
+    assert local.runs_per_job(job, "cpu", 1.0) == 1

@@ -42,7 +42,7 @@ def test_a_run_does_not_depend_on_its_company():
 def test_what_is_finished_is_left_out_and_names_stay_unique():
     plan = plan_of("paper", envs=["breakout", "asterix"], seeds=2)
     done = [RunKey("breakout", "pg", 0), RunKey("asterix", "pg_recurrent", 1)]
-    jobs = make_jobs(plan, done, most_runs=4)
+    jobs = make_jobs(plan, done, most_runs=lambda job: 4)
     keys = [key for job in jobs for key in job.keys]
     assert len(keys) == len(set(keys)) == len(plan.runs) - 2
     assert not set(done) & set(keys)

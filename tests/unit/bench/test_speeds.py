@@ -1,0 +1,39 @@
+"""Estimates: a formula first, this machine's own speed later."""
+
+import pytest
+
+from termdp.bench.plan import make_jobs
+from termdp.bench.speeds import RECORDED, Speeds
+from tiny_bench import tiny_plan
+
+
+@pytest.fixture
+def job():
+    (job,) = make_jobs(tiny_plan("pg", seeds=2, steps=1_000_000))
+    return job
+
+
+def test_an_estimate_is_decisions_over_speed_and_says_where_it_is_from(job, tmp_path):
+    speeds = Speeds("gpu", tmp_path / "speeds.json")
+    assert not speeds.is_measured(job)
+    assert speeds.of(job) == RECORDED["gpu"]["vector"]
+    compiling = RECORDED["gpu"]["compile_s"]
+    assert speeds.seconds([job]) == pytest.approx(compiling + 2e6 / speeds.of(job))
+    assert speeds.seconds([]) == 0.0
+
+
+def test_a_measured_speed_is_kept_for_the_next_time(job, tmp_path):
+    path = tmp_path / "deep" / "speeds.json"
+    Speeds("cpu", path).remember(job, {"steps_per_s": 123.0})
+    again = Speeds("cpu", path)
+    assert again.is_measured(job)
+    assert again.of(job) == 123.0
+    assert not Speeds("gpu", path).is_measured(job)
+
+
+def test_a_damaged_memory_is_forgotten(job, tmp_path):
+    path = tmp_path / "speeds.json"
+    path.write_text("[1, 2")
+    assert not Speeds("cpu", path).is_measured(job)
+    path.write_text("[1, 2]")
+    assert not Speeds("cpu", path).is_measured(job)
