@@ -17,10 +17,10 @@ import numpy as np
 
 from termdp.costs import block, ensemble, fit
 from termdp.costs import buffer as buffers
-from termdp.costs.config import CostConfig
 from termdp.costs.episodes import from_episodes
 from termdp.costs.offline import fit_buffer
 from termdp.costs.sampling import sample
+from termdp.training.presets import FAST
 
 WINDOW = 30
 COMMON = block.BlockTask()
@@ -156,15 +156,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--segments", type=int, default=8)
-    parser.add_argument("--filters", type=int, default=CostConfig.filters)
-    parser.add_argument("--decay", type=float, default=CostConfig.weight_decay)
+    parser.add_argument("--filters", type=int, default=FAST.costs.filters)
+    parser.add_argument("--decay", type=float, default=FAST.costs.weight_decay)
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--speed", action="store_true")
     args = parser.parse_args()
-    config = CostConfig(
+    config = replace(
+        FAST.costs,
         segments_per_step=args.segments,
         filters=args.filters,
         weight_decay=args.decay,

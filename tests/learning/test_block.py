@@ -17,6 +17,7 @@ from termdp.costs.config import CostConfig
 from termdp.costs.episodes import from_episodes
 from termdp.costs.metrics import area_under_curve
 from termdp.costs.offline import fit_buffer
+from termdp.training.presets import FAST
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
 
 def test_the_block_is_found_and_the_model_is_as_good_as_the_truth():
     task = block.BlockTask()
-    states, held_out = learned(task, 1000, CostConfig(), range(2), 1200, 1000)
+    states, held_out = learned(task, 1000, FAST.costs, range(2), 400, 1000)
     for state, episodes in zip(states, held_out, strict=True):
         score = block.score(state, episodes, task, expected=True)
         assert score.auc > score.true_auc - 0.002

@@ -43,7 +43,8 @@ class Method:
         stop_penalty: p, taken from the reward on a stop.
         cost_penalty: α in r − α·C_optimistic.
         bonus: α in r + α·U(C).
-        optimism: how members become one cost: `min`, `std`, `mean` or `logit`.
+        optimism: how members become one cost: `min` (the paper), `std`, `mean` or
+            `logit`, which earned most of the optimistic ones (docs/training.md).
         std_factor: α in mean − α·std, for the optimism `std`.
         uncertainty: U as `range` (max − min) or `std` over the members.
         window_factor: the learner's window over the observer's.
@@ -59,7 +60,7 @@ class Method:
     stop_penalty: float = 0.0
     cost_penalty: float = 0.0
     bonus: float = 0.0
-    optimism: str = "min"
+    optimism: str = "logit"
     std_factor: float = 1.0
     uncertainty: str = "range"
     window_factor: float = 1.0
@@ -176,6 +177,7 @@ METHODS: dict[str, Method] = {
     "termpg": _TERMPG,
     "termpg_rs": _vary(_TERMPG, "TermPG, −p on a stop", stop_penalty=1.0),
     "termpg_penalty": _vary(_TERMPG, "TermPG, r − α·C", cost_penalty=0.1),
+    "termpg_min": _vary(_TERMPG, "TermPG, the paper's optimism", optimism="min"),
     "termpg_std": _vary(_TERMPG, "TermPG, optimism mean − α·std", optimism="std"),
     "termpg_mean": _vary(_TERMPG, "TermPG without optimism", optimism="mean"),
     "termpg_fixed_discount": _vary(

@@ -17,6 +17,7 @@ TABLE = {
     "termpg": (True, False, True, "expected", {}),
     "termpg_rs": (True, False, True, "expected", {"stop_penalty": 1.0}),
     "termpg_penalty": (True, False, True, "expected", {"cost_penalty": 0.1}),
+    "termpg_min": (True, False, True, "expected", {"optimism": "min"}),
     "termpg_std": (True, False, True, "expected", {"optimism": "std"}),
     "termpg_mean": (True, False, True, "expected", {"optimism": "mean"}),
     "termpg_fixed_discount": (True, False, False, "cut", {}),

@@ -1,0 +1,125 @@
+"""Do the hard observers matter, and can they be lived with? Two numbers for each.
+
+    python benchmarks/hard_observers.py --out results/hard [--seeds 3] [--steps 1000000]
+
+An agent trained without the observer plays with it switched on: what it loses. Another
+is told the observer's costs while it trains: what it keeps of the unobserved return.
+Wanted: a loss of at least a half, three quarters kept. Prints and writes a table.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from termdp.agents.methods import find_method
+from termdp.bench.suites import HARD_COLUMNS
+from termdp.training.evaluate import evaluate
+from termdp.training.loop import Job, Trainer
+from termdp.training.presets import make_config
+from termdp.training.session import chunk_length
+from termdp.training.train import make_watched
+
+NEVER = 1e6  # a bias that no cost reaches
+
+
+def make_trainer(column, method, seeds, steps, **changes):
+    env, params = make_watched(column.env, **(column.overrides | changes))
+    config = make_config("fast", env, params, int(params.observer.window))
+    return Trainer(
+        Job(
+            env=env,
+            params=params,
+            methods=(find_method(method),) * seeds,
+            seeds=tuple(range(seeds)),
+            config=config,
+            num_iterations=config.num_iterations(steps),
+        )
+    )
+
+
+def trained(trainer):
+    total = trainer.job.num_iterations
+    chunk = chunk_length(total)
+    state = trainer.init()
+    for _ in range(0, total, chunk):
+        state, _ = trainer.advance(state, chunk)
+    return state
+
+
+def returns(trainer, state, episodes):
+    """Mean return of fresh episodes per seed, share stopped, mean length."""
+    played = [
+        evaluate(trainer, state, run, episodes, jax.random.key(10_000 + run))
+        for run in range(len(trainer.job.seeds))
+    ]
+    return (
+        np.array([p.returns.mean() for p in played]),
+        float(np.mean([p.rate("stopped") for p in played])),
+        float(np.mean([p.lengths.mean() for p in played])),
+    )
+
+
+def measure(column, seeds, steps, episodes):
+    alone = make_trainer(column, "pg", seeds, steps, bias=NEVER)
+    state = trained(alone)
+    unobserved, _, length = returns(alone, state, episodes)
+    watched = make_trainer(column, "pg", seeds, steps)
+    observed, stopped, _ = returns(watched, state, episodes)
+    knowing = make_trainer(column, "oracle", seeds, steps)
+    oracle, oracle_stopped, _ = returns(knowing, trained(knowing), episodes)
+    return {
+        "column": column.label,
+        "why": column.why,
+        "overrides": column.overrides,
+        "unobserved": unobserved.tolist(),
+        "switched_on": observed.tolist(),
+        "oracle": oracle.tolist(),
+        "lost": 1 - float(observed.mean() / unobserved.mean()),
+        "kept": float(oracle.mean() / unobserved.mean()),
+        "stopped": stopped,
+        "oracle_stopped": oracle_stopped,
+        "length": length,
+        "least_bias": float(np.log(3 * length)),
+        "bias": float(watched.job.params.observer.bias),
+    }
+
+
+def table(rows):
+    lines = [
+        "| observer | unobserved | switched on | lost | oracle | kept | b, ln 3T |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        mean = {k: np.mean(row[k]) for k in ("unobserved", "switched_on", "oracle")}
+        lines.append(
+            f"| {row['column']} | {mean['unobserved']:.2f} | {mean['switched_on']:.2f} | "
+            f"{row['lost']:.0%} | {mean['oracle']:.2f} | {row['kept']:.0%} | "
+            f"{row['bias']:g}, {row['least_bias']:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--episodes", type=int, default=128)
+    parser.add_argument("--columns", nargs="*")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for column in HARD_COLUMNS:
+        if args.columns and column.label not in args.columns:
+            continue
+        rows.append(measure(column, args.seeds, args.steps, args.episodes))
+        (args.out / "observers.json").write_text(json.dumps(rows, indent=1) + "\n")
+        (args.out / "observers.md").write_text(table(rows))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
