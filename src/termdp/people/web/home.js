@@ -43,3 +43,4 @@ if (token()) {
     console.warn(error.message);
   }
 }
+document.body.dataset.ready = "true";
