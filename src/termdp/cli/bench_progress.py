@@ -24,7 +24,6 @@ def shown(jobs: list[BenchJob], speeds: Speeds) -> Iterator[Callable[[Event], No
     """Show a sweep on standard error; gives the function that hears its events."""
     progress = Progress(jobs, speeds)
     if not sys.stderr.isatty():
-        # Machines that only train may have no rich.
         yield lambda event: _tell(progress, event)
         return
     from rich.console import Console
@@ -111,7 +110,7 @@ def picture(progress: Progress, height: int) -> Any:
             Text(f"{len(job.runs)} runs", style="dim"),
             Text("compiling" if state == "started" else state, style=STYLES[state]),
             ProgressBar(total=1.0, completed=progress.fraction[job.name], width=24),
-            Text(progress.notes[job.name], style="dim", overflow="ellipsis"),
+            Text(progress.notes[job.name], "dim", overflow="ellipsis", no_wrap=True),
         )
     return Group(Text(progress.counts()), table)
 

@@ -226,7 +226,7 @@ def provenance_html(results: Results) -> str:
         f"<tr><td>{html.escape(name)}</td><td>{_code(value)}</td></tr>"
         for name, value in provenance(results)
     )
-    return f'<table class="facts">{items}</table>'
+    return f'<div class="scroll"><table class="facts">{items}</table></div>'
 
 
 def _code(text: str) -> str:

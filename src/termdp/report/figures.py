@@ -234,15 +234,25 @@ def improvements(findings: Findings) -> Any | None:
                     )
         axis.set_yticks(range(len(shown)))
         axis.set_yticklabels(column_name(best.column) for best in shown)
-        axis.invert_yaxis()
+        axis.set_ylim(len(shown) - 0.4, -0.6)
         axis.grid(axis="y", visible=False)
-        axis.set_xscale("symlog", linthresh=100, linscale=1.6)
-        ticks = [t for t in (-50, 0, 50, 100, 200, 400) if t >= axis.get_xlim()[0]]
-        axis.set_xticks(ticks, [f"{t:+d}%" if t else "0" for t in ticks])
-        axis.minorticks_off()
+        _percent_axis(axis)
         axis.set_title("Best TermPG over best PG")
         _improvement_legend(figure, plt, any(b.implied is not None for b in shown))
         return figure
+
+
+def _percent_axis(axis: Any) -> None:
+    """Percentages; beyond +100% the published claims would squeeze everything else."""
+    low, high = axis.get_xlim()
+    if high > 120:
+        axis.set_xscale("symlog", linthresh=100, linscale=1.6)
+        ticks = [t for t in (-100, -50, 0, 50, 100, 200, 400) if low <= t <= high]
+    else:
+        step = 10 if high - low < 80 else 25
+        ticks = [t for t in range(-1000, 1000, step) if low <= t <= high]
+    axis.set_xticks(ticks, [f"{t:+d}%" if t else "0" for t in ticks])
+    axis.minorticks_off()
 
 
 def _as_percent(found: Estimate) -> Estimate:
@@ -263,7 +273,7 @@ def _improvement_legend(figure: Any, plt: Any, with_paper: bool) -> None:
             line([], [], marker="o", label="the paper's table", **grey),
         ]
     figure.legend(handles=handles, loc="lower center", ncols=3, fontsize=8)
-    figure.tight_layout(rect=(0, 0.16 if len(figure.axes) else 0, 1, 1))
+    figure.tight_layout(rect=(0, 0.27 / figure.get_size_inches()[1], 1, 1))
 
 
 def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | None:

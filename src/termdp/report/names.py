@@ -1,7 +1,5 @@
 """How methods and environments are called and coloured in reports."""
 
-from termdp.catalogue import REGISTRY
-
 METHOD_NAMES = {
     "pg": "PG",
     "pg_naive": "PG, ends ignored",
@@ -34,8 +32,8 @@ METHOD_NAMES = {
 }
 
 ENV_NAMES = {
-    "backseat": "Backseat, coins",
-    "backseat_passenger": "Backseat, passenger",
+    "backseat": "Backseat coins",
+    "backseat_passenger": "Backseat passenger",
     "space_invaders": "Space Invaders",
     "seaquest": "Seaquest",
     "breakout": "Breakout",
@@ -75,13 +73,14 @@ def method_name(row: str) -> str:
 
 
 def column_name(column: str) -> str:
-    """A column's name for people."""
+    """A column's name for people: the environment's, and what is special about it."""
     if column in ENV_NAMES:
         return ENV_NAMES[column]
-    for env in REGISTRY:
+    for env in sorted(ENV_NAMES, key=len, reverse=True):
         if column.startswith(env + "_"):
             rest = column.removeprefix(env + "_").replace("_", " ")
-            return f"{ENV_NAMES.get(env, env)}, {rest}"
+            game = "Backseat" if env == "backseat" else ENV_NAMES[env]
+            return f"{game} {rest}"
     return column
 
 

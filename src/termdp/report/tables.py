@@ -117,10 +117,15 @@ def row_groups(results: Results) -> list[tuple[str, list[str]]]:
     ablations = [row.label for row in ABLATIONS]
     bonuses = [row.label for row in BONUSES]
     known = {*top, *ablations, *bonuses}
+    titles = (
+        ("Table 1, top: methods", "Table 1, bottom: ablations", "Appendix: cost bonus")
+        if has_paper_columns(results)
+        else ("Methods", "Ablations", "Cost bonus")
+    )
     groups = [
-        ("Table 1, top: methods", top),
-        ("Table 1, bottom: ablations", ["termpg", *ablations]),
-        ("Appendix: cost bonus", ["termpg", *bonuses]),
+        (titles[0], top),
+        (titles[1], ["termpg", *ablations]),
+        (titles[2], ["termpg", *bonuses]),
         ("Controls", ["pg", "termpg", *(r for r in results.rows if r not in known)]),
     ]
     kept = [(title, [r for r in rows if r in results.rows]) for title, rows in groups]
@@ -154,17 +159,27 @@ def score_tables(results: Results, findings: Findings) -> list[Table]:
                 for row in there
             ]
             headings = ["", *map(column_name, columns)]
-            caption = "Read as above." if found else _SCORE_CAPTION
+            caption = "Read as above." if found else _score_caption(results)
             found.append(Table(title + words, caption, headings, lines))
     return found
 
 
-_SCORE_CAPTION = (
-    "Return over the last tenth of training, mean ± standard deviation over seeds; below "
-    "it the published number, for Backseat Driver as a ratio to PG (its own game is not "
-    "public). ▲ better, ▼ worse than our pg: the 95% interval of the difference excludes "
-    "zero."
-)
+def _score_caption(results: Results) -> str:
+    paper = (
+        " Below it the published number, for Backseat Driver as a ratio to PG (its own "
+        "game is not public)."
+    )
+    return (
+        "Return over the last tenth of training, mean ± standard deviation over seeds."
+        + (paper if has_paper_columns(results) else "")
+        + " ▲ better, ▼ worse than our pg: the 95% interval of the difference excludes "
+        "zero."
+    )
+
+
+def has_paper_columns(results: Results) -> bool:
+    """Whether any environment is one of the paper's."""
+    return any(column in published.COLUMNS for column in results.columns)
 
 
 def _score(results: Results, findings: Findings, column: str, row: str) -> Cell:

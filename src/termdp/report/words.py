@@ -9,7 +9,7 @@ from termdp.report.tables import number, percent
 
 def conclusions(results: Results, findings: Findings) -> list[str]:
     """Sentences, the most important first."""
-    return [
+    found = [
         sentence
         for sentence in (
             *_best_sentences(findings),
@@ -22,6 +22,7 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
         )
         if sentence
     ]
+    return found or ["There is only one method here: nothing to compare."]
 
 
 def _best_sentences(findings: Findings) -> list[str]:

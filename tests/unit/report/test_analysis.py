@@ -77,7 +77,7 @@ def test_only_what_excludes_zero_is_claimed(found, findings):
     assert second.startswith("It earns less on Asterix")
     assert third.startswith("No difference")
     assert "Seaquest" in third
-    assert any("better than pg on Backseat, coins and Breakout" in s for s in rest)
+    assert any("better than pg on Backseat coins and Breakout" in s for s in rest)
     assert any("no end is an end" in s and "2.00 against 5.00" in s for s in rest)
     assert not any("Incomplete" in s and "missing" in s for s in rest)
 
@@ -118,7 +118,7 @@ def test_the_score_table_shows_published_numbers_and_ratios(found, findings):
     assert lines["TermPG"]["Asterix"].mark == "worse"
     assert lines["PG"]["Breakout"].mark == ""
     # Backseat Driver is another game here: never its absolute numbers.
-    assert lines["TermPG"]["Backseat, coins"].note == "×1.60, paper ×1.64"
+    assert lines["TermPG"]["Backseat coins"].note == "×1.60, paper ×1.64"
     assert "▲ (paper 8.2 ± 0.3)" in table.markdown()
     assert '<td class="better">8.00 ± 0.10 ▲<small>paper' in table.html()
     assert "+410%" in best_table(findings).markdown()
