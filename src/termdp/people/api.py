@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,7 +17,8 @@ from starlette.routing import Route
 from termdp.people import tokens
 from termdp.people.fields import Fields, RefusedError, read_fields
 from termdp.people.limits import bearer
-from termdp.people.showing_records import Verdict, record_review
+from termdp.people.showing_records import Verdict, record_live, record_review
+from termdp.people.study_records import record_join
 from termdp.people.tables import (
     NAME_LENGTH,
     REASON_LENGTH,
@@ -38,12 +40,22 @@ def store_call(function: Callable[..., Found], *args: Any) -> Awaitable[Found]:
     return run_in_threadpool(partial(function, *args))
 
 
+async def write(request: Request, job: Callable[[Session], Found]) -> Found:
+    """Run a job together with others that wait; it is on disk when this returns."""
+    return await asyncio.wrap_future(request.app.state.writer.submit(job))
+
+
 async def who(request: Request) -> tuple[Study, Supervisor]:
     """The study and supervisor that a request comes from."""
     token = bearer(request.headers)
     found = None
     if token is not None:
-        found = await store_call(request.app.state.store.supervisor_of, token)
+        state = request.app.state
+        found = state.known.get(token)
+        if found is None:
+            found = await store_call(state.store.supervisor_of, token)
+            if found is not None:
+                state.known.put(token, found)
     if found is None:
         raise RefusedError(
             401, "expected the token of a supervisor: join by your invite link first"
@@ -98,7 +110,9 @@ async def join(request: Request) -> Response:
     token, nonce = fields.token("invite"), fields.token("nonce")
     consent = fields.text("consent_hash", 64)
     fields.done()
-    granted = await store_call(request.app.state.store.join, token, nonce, consent)
+    granted = await write(
+        request, lambda session: record_join(session, token, nonce, consent)
+    )
     return JSONResponse({"token": granted})
 
 
@@ -147,7 +161,10 @@ async def live(request: Request) -> Response:
     study, supervisor = await who(request)
     state = request.app.state
     ride, crashed = await run_in_threadpool(state.garage.take)
-    row = await store_call(state.store.live_showing, supervisor.id, ride, crashed)
+    row = await write(
+        request,
+        lambda session: record_live(session, supervisor.id, ride, crashed),
+    )
     return JSONResponse(await shown(study, *row))
 
 
@@ -155,13 +172,14 @@ async def shown(
     study: Study, assignment: Assignment, ride: StoredRide
 ) -> dict[str, Any]:
     """A ride as the browser gets it; nothing in it says who drove."""
-    data = await run_in_threadpool(_ride_data, ride.seed, ride.actions)
+    data = await run_in_threadpool(encoded, ride.seed, ride.actions)
     decision_ms = study.decision_ms
     return {"showing": assignment.id, "decision_ms": decision_ms, **json.loads(data)}
 
 
-@lru_cache(maxsize=1024)
-def _ride_data(seed: int, actions: bytes) -> str:
+@lru_cache(maxsize=4096)
+def encoded(seed: int, actions: bytes) -> str:
+    """A ride's road and actions as JSON."""
     from termdp.people.rides import Ride
     from termdp.people.track import ride_data
 
@@ -209,10 +227,10 @@ async def _judge(
     request: Request, supervisor: Supervisor, verdict: Verdict
 ) -> Response:
     number = showing_id(request)
-    done = request.app.state.writer.submit(
-        lambda session: record_review(session, supervisor.id, number, verdict)
+    review = await write(
+        request,
+        lambda session: record_review(session, supervisor.id, number, verdict),
     )
-    review = await asyncio.wrap_future(done)
     return JSONResponse(
         {"stopped": review.stopped, "decision": review.decision, "on_disk": True}
     )

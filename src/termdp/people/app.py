@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people import admin_api, api, limits
+from termdp.people import admin_api, api, limits, tokens
 from termdp.people.fields import RefusedError
 from termdp.people.garage import Garage, scripted_drivers
 from termdp.people.store import ConflictError, NotFoundError, Store, UnreachableError
@@ -92,7 +92,8 @@ def make_app(
     app.state.store = store
     app.state.settings = settings
     app.state.admin_hash = admin_hash
-    app.state.garage = Garage(load_drivers, settings.decisions)
+    app.state.known = tokens.Known()
+    app.state.garage = Garage(load_drivers, settings.decisions, api.encoded)
     return app
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from termdp.people.drivers import Driver
 
 SHELF = 64
-LOW = SHELF // 4
+LOW = SHELF // 2
 
 
 class Garage:
@@ -25,10 +25,17 @@ class Garage:
     Args:
         load: makes the drivers; called once, in the background.
         decisions: longest ride.
+        prepare: called with the seed and actions of every ride ahead of time.
     """
 
-    def __init__(self, load: "Callable[[], Sequence[Driver]]", decisions: int):
+    def __init__(
+        self,
+        load: "Callable[[], Sequence[Driver]]",
+        decisions: int,
+        prepare: Callable[[int, bytes], object] = lambda seed, actions: None,
+    ):
         self.decisions = decisions
+        self._prepare = prepare
         self._load = load
         self._ready = threading.Event()
         self._wanted = threading.Semaphore(0)
@@ -62,15 +69,16 @@ class Garage:
 
     def take(self) -> tuple[Ride, bool]:
         """A ride that nobody has seen, by any of the drivers, and whether it crashes."""
-        index = secrets.randbelow(len(self.drivers()))
+        count = len(self.drivers())
         with self._lock:
-            shelf = self._shelves[index]
-            found = shelf.popleft() if shelf else None
-            if len(shelf) < LOW:
-                self._wanted.release()
-        if found is not None:
-            return found
-        return self._drive(index, count=1)[0]
+            filled = [shelf for shelf in self._shelves if shelf]
+            if filled:
+                shelf = secrets.choice(filled)
+                found = shelf.popleft()
+                if len(shelf) < LOW:
+                    self._wanted.release()
+                return found
+        return self._drive(secrets.randbelow(count), count=1)[0]
 
     def _work(self) -> None:
         try:
@@ -94,7 +102,10 @@ class Garage:
         from termdp.people.rides import record_with_ends
 
         seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(count)]
-        return record_with_ends(self._drivers[index], seeds, self.decisions)
+        rides = record_with_ends(self._drivers[index], seeds, self.decisions)
+        for ride, _ in rides:
+            self._prepare(ride.seed, ride.actions.tobytes())
+        return rides
 
 
 def scripted_drivers() -> "list[Driver]":

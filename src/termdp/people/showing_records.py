@@ -96,20 +96,7 @@ class ShowingRecords:
     ) -> tuple[Assignment, StoredRide]:
         """A ride made for this supervisor alone."""
         with self.database.writing() as session:
-            supervisor = session.get_one(Supervisor, supervisor_id)
-            (ride_id,) = insert_rides(
-                session, supervisor.study_id, [ride], [crashed], live=True
-            )
-            assignment = Assignment(
-                supervisor_id=supervisor_id,
-                ride_id=ride_id,
-                position=_next_position(session, supervisor_id),
-                is_repeat=False,
-                shown_ms=now_ms(),
-            )
-            session.add(assignment)
-            session.flush()
-            return assignment, session.get_one(StoredRide, ride_id)
+            return record_live(session, supervisor_id, ride, crashed)
 
     def showing(
         self, supervisor_id: int, assignment_id: int
@@ -194,6 +181,24 @@ class ShowingRecords:
                 }
                 for drive, name in rows
             ]
+
+
+def record_live(
+    session: Session, supervisor_id: int, ride: Ride, crashed: bool
+) -> tuple[Assignment, StoredRide]:
+    """Add a ride that was made for one supervisor, and its showing."""
+    supervisor = session.get_one(Supervisor, supervisor_id)
+    (row,) = insert_rides(session, supervisor.study_id, [ride], [crashed], live=True)
+    assignment = Assignment(
+        supervisor_id=supervisor_id,
+        ride_id=row.id,
+        position=_next_position(session, supervisor_id),
+        is_repeat=False,
+        shown_ms=now_ms(),
+    )
+    session.add(assignment)
+    session.flush()
+    return assignment, row
 
 
 def record_review(

@@ -156,7 +156,8 @@ class StudyRecords:
         """
         with self.database.writing() as session:
             found = found_study(session, study)
-            return insert_rides(session, found.id, rides, crashed, live=False)
+            rows = insert_rides(session, found.id, rides, crashed, live=False)
+            return [row.id for row in rows]
 
     def rides(self, study: str, live: bool | None = False) -> list[StoredRide]:
         """A study's rides by number; `live=None` for those of the Ride page too."""
@@ -221,25 +222,8 @@ class StudyRecords:
                 lost, another one may not.
             consent_hash: digest of the consent text that was agreed to.
         """
-        token = tokens.make()
         with self.database.writing() as session:
-            study, supervisor = _invited(session, invite)
-            if consent_hash != tokens.digest(study.consent):
-                raise ConflictError(
-                    "expected the consent to the study's present text, got one to "
-                    "another text: read it again"
-                )
-            known = supervisor.nonce_hash
-            if known is not None and not tokens.same(known, tokens.digest(nonce)):
-                raise ConflictError(
-                    "this invite link has been used already: it works once; ask for "
-                    "a new one"
-                )
-            supervisor.nonce_hash = tokens.digest(nonce)
-            supervisor.token_hash = tokens.digest(token)
-            supervisor.consent_hash = consent_hash
-            supervisor.joined_ms = supervisor.joined_ms or now_ms()
-        return token
+            return record_join(session, invite, nonce, consent_hash)
 
     def supervisor_of(self, token: str) -> tuple[Study, Supervisor] | None:
         """Who sends this token; None if nobody."""
@@ -280,7 +264,7 @@ def insert_rides(
     rides: Sequence[Ride],
     crashed: Sequence[bool],
     live: bool,
-) -> list[int]:
+) -> list[StoredRide]:
     """Add rides, numbered on from those that are there."""
     # Who inserts rides waits for who else does, so that numbers stay unique.
     session.execute(select(Study.id).where(Study.id == study_id).with_for_update())
@@ -303,7 +287,7 @@ def insert_rides(
     ]
     session.add_all(rows)
     session.flush()
-    return [row.id for row in rows]
+    return rows
 
 
 def _count(session: Session, table: Any, study_id: int) -> int:
@@ -336,6 +320,27 @@ def _invited(session: Session, token: str) -> tuple[Study, Supervisor]:
             "one; ask for another"
         )
     return row[0], row[1]
+
+
+def record_join(session: Session, invite: str, nonce: str, consent_hash: str) -> str:
+    """Use an invite; see `StudyRecords.join`."""
+    token = tokens.make()
+    study, supervisor = _invited(session, invite)
+    if consent_hash != tokens.digest(study.consent):
+        raise ConflictError(
+            "expected the consent to the study's present text, got one to "
+            "another text: read it again"
+        )
+    known = supervisor.nonce_hash
+    if known is not None and not tokens.same(known, tokens.digest(nonce)):
+        raise ConflictError(
+            "this invite link has been used already: it works once; ask for a new one"
+        )
+    supervisor.nonce_hash = tokens.digest(nonce)
+    supervisor.token_hash = tokens.digest(token)
+    supervisor.consent_hash = consent_hash
+    supervisor.joined_ms = supervisor.joined_ms or now_ms()
+    return token
 
 
 def _check_text(text: str, what: str) -> None:

@@ -1,10 +1,38 @@
 """Tokens: made here, shown once, kept as digests."""
 
 import hashlib
+import math
 import re
 import secrets
+import time
+from collections.abc import Callable
+from typing import Any
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{16,128}")
+
+
+# A token that was replaced by another one works for this long at most.
+REMEMBERED_SECONDS = 5.0
+MAX_REMEMBERED = 10_000
+
+
+class Known:
+    """Who sent a token a moment ago, so that not every request asks the database."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self.clock = clock
+        self._found: dict[str, tuple[float, Any]] = {}
+
+    def get(self, token: str) -> Any:
+        """Who it was; None if nobody asked recently."""
+        since, found = self._found.get(digest(token), (-math.inf, None))
+        return found if self.clock() - since < REMEMBERED_SECONDS else None
+
+    def put(self, token: str, found: Any) -> None:
+        """Remember for a while."""
+        if len(self._found) > MAX_REMEMBERED:
+            self._found.clear()
+        self._found[digest(token)] = (self.clock(), found)
 
 
 def make() -> str:
