@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test coverage check format bench clean
+.PHONY: help setup demo test coverage check format bench clean services
 
 help:
 	@echo "make setup   prepare $(VENV)"
@@ -25,10 +25,13 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/python -m termdp demo --out demo
 
-test: setup
+services:
+	@tools/install_test_services
+
+test: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-coverage: setup
+coverage: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 check: setup
