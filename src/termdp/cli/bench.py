@@ -86,7 +86,11 @@ def run(args: Args) -> None:
         except KeyboardInterrupt:
             outcome = None
     if outcome is None:
-        print(f"interrupted; finished runs are in {out}: --resume", file=sys.stderr)
+        print(
+            f"interrupted; finished runs are in {out}. Go on with the same command and "
+            "--resume",
+            file=sys.stderr,
+        )
         sys.stderr.flush()
         # Threads may be deep in a compilation that cannot be interrupted.
         os._exit(130)

@@ -2,11 +2,13 @@
 
 import math
 
+import jax
 import numpy as np
 import pytest
 
 from termdp.bench import program
 from termdp.bench.plan import make_jobs
+from termdp.training.loop import Trainer
 from tiny_bench import tiny_plan
 
 ITERATIONS = 20
@@ -104,3 +106,23 @@ def test_trouble_is_found_where_it_began():
     assert "policy_loss" in words
     assert "step 160" in words
     assert program._trouble(reports(), 32) == ""
+
+
+def test_a_run_that_fails_does_not_take_the_others_with_it():
+    (job,) = make_jobs(tiny_plan("pg", seeds=3))
+    compiled = program.Compiled(job, Trainer(job.training_job()), 1, 7.0)
+    together = {name: np.tile(values, (3, 1)) for name, values in reports().items()}
+    together["return_sum"][1, 4] = np.inf
+    found = program._results(compiled, together, 2.0)
+    assert [run.key.seed for run in found.runs] == [0, 2]
+    ((key, words),) = found.failures.items()
+    assert key.seed == 1
+    assert "return_sum did not at step 160" in words
+    assert found.facts["compile_s"] == 7.0
+    assert found.facts["devices"] == 1
+
+
+def test_runs_that_do_not_divide_among_the_devices_are_refused():
+    (job,) = make_jobs(tiny_plan("pg", seeds=3))
+    with pytest.raises(ValueError, match="evenly among 2 devices, got 3"):
+        Trainer(job.training_job(), devices=jax.devices() * 2)

@@ -8,6 +8,7 @@ import pytest
 from bench_results import write_results
 from termdp.report import analysis, results, words
 from termdp.report.bench_page import write_report
+from termdp.report.names import colours, column_name
 from termdp.report.tables import best_table, number, percent, score_tables
 
 NOISE = (-0.1, 0.0, 0.1)
@@ -205,3 +206,23 @@ def test_numbers_for_people(value, words_):
 )
 def test_percentages_for_people(value, words_):
     assert percent(value) == words_
+
+
+@pytest.mark.parametrize(
+    ("column", "words_"),
+    [
+        ("breakout", "Breakout"),
+        ("breakout_hard", "Breakout hard"),
+        ("backseat_hard", "Backseat hard"),
+        ("backseat_passenger", "Backseat passenger"),
+        ("mine", "mine"),
+    ],
+)
+def test_columns_have_names(column, words_):
+    assert column_name(column) == words_
+
+
+def test_colours_differ_and_stay():
+    found = colours([f"m{i}" for i in range(6)] + ["termpg", "pg"])
+    assert len(set(found.values())) == 8
+    assert found["termpg"] == colours(["termpg"])["termpg"]

@@ -1,0 +1,52 @@
+"""Versions and commits with and without an installed package or a repository."""
+
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from termdp import provenance
+
+ROOT = Path(__file__).parents[2]
+
+
+def declared():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+@pytest.fixture
+def not_installed(monkeypatch):
+    def missing(package):
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", missing)
+
+
+def test_bare_sources_know_their_version(not_installed, monkeypatch, tmp_path):
+    assert provenance.version_of("termdp") == declared()
+    assert provenance.version_of("numpy") == "unknown"
+    monkeypatch.setattr(provenance, "_SOURCES", tmp_path / "src" / "termdp")
+    assert provenance.version_of("termdp") == "unknown"
+
+
+def test_versions_and_hardware_are_plain_words():
+    assert set(provenance.versions()) >= {"termdp", "jax", "numpy", "python", "device"}
+    assert provenance.hardware()["devices"] >= 1
+
+
+def test_the_commit_is_the_repositorys_or_the_environments(monkeypatch, tmp_path):
+    head = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True
+    )
+    if head.returncode == 0:
+        found = provenance.commit().removesuffix("+")
+        assert len(found) >= 12
+        assert head.stdout.startswith(found)
+    monkeypatch.setattr(provenance, "_SOURCES", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.delenv("TERMDP_COMMIT", raising=False)
+    assert provenance.commit() == "unknown"
+    monkeypatch.setenv("TERMDP_COMMIT", "abc123")
+    assert provenance.commit() == "abc123"
