@@ -66,6 +66,9 @@ class Store:
         manifest["seeds"] = max(manifest["seeds"], plan.seeds)
         for name in ("columns", "rows"):
             manifest[name] = manifest[name] | fresh[name]
+        before = manifest.setdefault("asked", {})
+        for cell, seeds in fresh["asked"].items():
+            before[cell] = max(seeds, before.get(cell, 0))
         manifest["left_out"] = fresh["left_out"]
         manifest["failures"] = []
         store.save_manifest()
@@ -145,6 +148,9 @@ def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
         "rows": {
             cell.row.label: _as_json(dataclasses.asdict(cell.row))
             for cell in plan.cells
+        },
+        "asked": {
+            f"{cell.column.label}/{cell.row.label}": plan.seeds for cell in plan.cells
         },
         "left_out": plan.left_out,
         "commands": [command],

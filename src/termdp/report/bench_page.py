@@ -7,7 +7,7 @@ from typing import Any
 
 from termdp.report import figures
 from termdp.report.analysis import Findings
-from termdp.report.detail_tables import detail_tables, time_table
+from termdp.report.detail_tables import detail_tables, observer_table, time_table
 from termdp.report.names import column_name
 from termdp.report.page import Page
 from termdp.report.results import Results
@@ -41,6 +41,9 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     sentences = conclusions(results, findings)
     headline = score_tables(results, findings)
+    observers = observer_table(results)
+    if observers is not None:
+        headline.append(observers)
     comparison = [best_table(findings)] if findings.best else []
     comparison.append(pooled_table(results, findings))
     details = [*detail_tables(results, findings), time_table(results)]

@@ -103,6 +103,40 @@ def cost_table(results: Results) -> Table | None:
     )
 
 
+def observer_table(results: Results) -> Table | None:
+    """Whether the hard observers matter, and whether they can be lived with."""
+    if not results.observers:
+        return None
+    rows = []
+    for row in results.observers:
+        means = {
+            name: sum(row[name]) / len(row[name])
+            for name in ("unobserved", "switched_on", "oracle")
+        }
+        rows.append(
+            [
+                Cell(column_name(row["column"]), row["why"]),
+                Cell(number(means["unobserved"])),
+                Cell(number(means["switched_on"])),
+                Cell(f"{row['lost']:.0%}", mark="better" if row["lost"] >= 0.5 else ""),
+                Cell(number(means["oracle"])),
+                Cell(
+                    f"{row['kept']:.0%}", mark="better" if row["kept"] >= 0.75 else ""
+                ),
+                Cell(f"{row['bias']:g}", f"ln 3T = {row['least_bias']:.1f}"),
+            ]
+        )
+    return Table(
+        "Do these observers matter?",
+        "Return of an agent trained without the observer, alone and with the observer "
+        "switched on, and of the oracle, trained with it; fresh episodes. Wanted (▲): at "
+        "least half is lost, and the oracle keeps three quarters of the unobserved "
+        "return.",
+        ["observer", "unobserved", "switched on", "lost", "oracle", "kept", "bias"],
+        rows,
+    )
+
+
 def time_table(results: Results) -> Table:
     """Programs, their times and speeds."""
     rows = []

@@ -41,6 +41,7 @@ table.scores td { white-space: nowrap; vertical-align: top; }
 table.scores tbody tr:hover { background: color-mix(in srgb, var(--line) 35%,
   transparent); }
 table.scores small { display: block; color: var(--soft); font-size: .8rem; }
+table.scores td:first-child small { white-space: normal; max-width: 34ch; }
 td.better { color: var(--better); font-weight: 600; }
 td.worse { color: var(--worse); font-weight: 600; }
 td.better small, td.worse small { font-weight: 400; }

@@ -1,6 +1,7 @@
 """Results of one or several sweeps, read back for a report."""
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ class Results:
         rows: labels, in the suites' order.
         thin: cells with too few seeds for an interval; they are not in `records`.
         missing: runs that were asked for and are not there.
+        observers: whether hard observers matter, measured apart.
     """
 
     manifests: list[dict[str, Any]]
@@ -37,6 +39,7 @@ class Results:
     rows: list[str]
     thin: list[tuple[str, str]]
     missing: int
+    observers: list[dict[str, Any]]
 
     def has(self, column: str, row: str) -> bool:
         """Whether a cell can be reported on."""
@@ -124,12 +127,6 @@ def _sorted(
             f"everywhere in {paths[0]}: run `termdp bench {manifests[0]['suite']} "
             f"--seeds {LEAST_SEEDS} --resume --out {paths[0]}`"
         )
-    asked = sum(
-        len(m["columns"]) * len(m["rows"]) * m["seeds"]
-        for m in manifests
-        if m["suite"] != "all"
-    )
-    there = sum(len(found) for found in by_cell.values())
     return Results(
         manifests=manifests,
         records=kept,
@@ -137,8 +134,29 @@ def _sorted(
         columns=_in_order([c for c, _ in kept], 0),
         rows=_in_order([r for _, r in kept], 1),
         thin=thin,
-        missing=max(0, asked - there) if len(manifests) == 1 else 0,
+        missing=len(_asked(manifests) - set(records)),
+        observers=_observers(paths),
     )
+
+
+def _asked(manifests: list[dict[str, Any]]) -> set[RunKey]:
+    """Every run that somebody wanted."""
+    return {
+        RunKey(cell.split("/")[0], cell.split("/")[1], seed)
+        for manifest in manifests
+        for cell, seeds in manifest.get("asked", {}).items()
+        for seed in range(seeds)
+    }
+
+
+def _observers(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """What `benchmarks/hard_observers.py` measured, if it was run."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        file = path / "observers.json"
+        if file.exists():
+            found |= {row["column"]: row for row in json.loads(file.read_text())}
+    return list(found.values())
 
 
 def _in_order(labels: Sequence[str], part: int) -> list[str]:

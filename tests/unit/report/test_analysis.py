@@ -226,3 +226,27 @@ def test_colours_differ_and_stay():
     found = colours([f"m{i}" for i in range(6)] + ["termpg", "pg"])
     assert len(set(found.values())) == 8
     assert found["termpg"] == colours(["termpg"])["termpg"]
+
+
+def test_what_was_measured_of_hard_observers_is_shown(tmp_path):
+    hard = {"suite": "hard", "envs": ["breakout_hard"], "methods": ["pg", "termpg"]}
+    write_results(tmp_path / "hard", score, **hard)
+    row = {
+        "column": "breakout_hard",
+        "why": "wide edges",
+        "unobserved": [10.0, 12.0],
+        "switched_on": [4.0, 4.0],
+        "oracle": [9.0, 9.0],
+        "lost": 7 / 11,
+        "kept": 9 / 11,
+        "bias": 7.5,
+        "least_bias": 6.1,
+    }
+    (tmp_path / "hard" / "observers.json").write_text(json.dumps([row]))
+    found = results.load([tmp_path / "hard"])
+    write_report(found, analysis.analyse(found), tmp_path / "out")
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert (
+        "| Breakout hard (wide edges) | 11.0 | 4.00 | 64% ▲ | 9.00 | 82% ▲ |" in tables
+    )
+    assert "### Methods" in tables, "not the paper's Table 1"
