@@ -61,6 +61,8 @@ class Args:
     """α in mean − α·std."""
     uncertainty: str | None = None
     """U as range (max − min) or std."""
+    snapshots: int | None = None
+    """Policies to keep on the way, from the first to the last; none unless given."""
     checkpoint_minutes: float = 2.0
     """Time between checkpoints."""
     tensorboard: bool = False
@@ -71,7 +73,7 @@ class Args:
     """Print the summary as JSON and nothing else on standard output."""
 
 
-_RUN = ("env", "method", "steps", "seeds", "seed", "preset")
+_RUN = ("env", "method", "steps", "seeds", "seed", "preset", "snapshots")
 _METHOD = (
     "stop_handling",
     "optimism",

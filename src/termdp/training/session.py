@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from termdp.training import checkpoint
+from termdp.training import checkpoint, snapshots
 from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
 from termdp.training.run_folder import RunFolder, RunSettings, write_json
@@ -96,6 +96,7 @@ class Session:
         self.checkpoint_seconds = checkpoint_seconds
         self.total = trainer.job.num_iterations
         self.chunk = chunk_length(self.total)
+        self.snapshots = list(snapshots.planned(self.total, settings.snapshots))
         self.reports: dict[str, np.ndarray] = {}
         self.done = 0
         self.seconds = 0.0
@@ -128,6 +129,7 @@ class Session:
                 self.folder.cut_metrics(0)
             state = self.trainer.init()
             self._save(state)
+            self._take_snapshot(state)
             return state
         arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
         check_same_configuration(manifest.get("configuration"), self.trainer.job)
@@ -137,6 +139,7 @@ class Session:
         self.compile_seconds = manifest["compile_seconds"]
         self.metrics_length = manifest["metrics_length"]
         self.folder.cut_metrics(self.metrics_length)
+        self.snapshots = [at for at in self.snapshots if at > self.done]
         return state
 
     def _advance(self, state: TrainState) -> TrainState:
@@ -152,6 +155,7 @@ class Session:
             for name, report in new.items()
         }
         first, self.done = self.done, self.done + self.chunk
+        self._take_snapshot(state)
         if self.folder is not None:
             rows = self._rows(first, self.done)
             self.metrics_length = self.folder.append_metrics(rows)
@@ -225,6 +229,14 @@ class Session:
             "configuration": configuration(self.trainer.job),
         }
         checkpoint.save(self.folder.checkpoints, self.done, state, self.reports, facts)
+
+    def _take_snapshot(self, state: TrainState) -> None:
+        """Keep the policy if one of the planned moments has come."""
+        due = [at for at in self.snapshots if at <= self.done]
+        if not due or self.folder is None:
+            return
+        self.snapshots = self.snapshots[len(due) :]
+        snapshots.save(self.folder.path, self.done * self._size, state.policy.params)
 
 
 def chunk_length(total: int) -> int:

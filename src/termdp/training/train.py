@@ -41,8 +41,9 @@ def train(
         out: a folder for metrics, checkpoints and summary; None keeps nothing.
         **options: `config` (a `TrainConfig`), `policy_update` (ALG-PG), `listen` (a
             function of `Progress`), `should_stop` (a function asked between chunks),
-            `checkpoint_seconds`; numbers of the method (`optimism`, `discount`, …); for
-            an id also what `termdp.make` takes.
+            `checkpoint_seconds`, `snapshots` (how many policies to keep on the way,
+            see `termdp.training.snapshots`); numbers of the method (`optimism`,
+            `discount`, …); for an id also what `termdp.make` takes.
 
     Returns:
         A `Result`; `result.summary["seeds"][0]["return_mean"]` is the score.
@@ -54,6 +55,7 @@ def train(
         2048
     """
     controls = {name: options.pop(name) for name in CONTROLS if name in options}
+    snapshots = options.pop("snapshots", 0)
     changes = {name: options.pop(name) for name in METHOD_NUMBERS if name in options}
     settings = RunSettings(
         env=env if isinstance(env, str) else env.name,
@@ -64,6 +66,7 @@ def train(
         preset=preset,
         env_overrides=options if isinstance(env, str) else {},
         method_changes=changes,
+        snapshots=snapshots,
     )
     if isinstance(env, str):
         job_env, job_params = make_watched(env, **options)

@@ -1,0 +1,107 @@
+"""What a passenger notices of a decision: manoeuvres, gaps to other cars, coins.
+
+A few hundred stops cannot teach a network that a gap of two rows in lane 1 is the same
+as one in lane 3, or that left is as bad as right. So models of passengers look at what a
+decision does, seen from the own car. All of it follows from one observation and one
+action, so a cost is still a function of (observation, action); left and right are alike
+by construction.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from termdp.envs.backseat import LEFT, RIGHT
+from termdp.envs.backseat_costs import BackseatCoinCost
+from termdp.envs.backseat_road import Road
+from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
+
+# A gap is told by whether it is at most so many rows: small ones are told apart best.
+AHEAD = (1, 3, 8)
+BEHIND = (1, 3)
+# Changes are hectic from so many within the four decisions that can be seen.
+HECTIC = 3
+
+NAMES = (
+    "changes lane",
+    "changes lane with a free road",
+    *(f"changed lane {age} ago" for age in range(1, HISTORY)),
+    *(f"undoes the change {age} ago" for age in range(1, HISTORY)),
+    "back and forth with a free road",
+    "third change within four decisions",
+    "takes a coin",
+    "takes a coin by changing",
+    *(f"car within {rows} rows ahead" for rows in AHEAD),
+    *(f"car within {rows} rows ahead where it goes" for rows in AHEAD),
+    *(f"car within {rows} rows behind where it goes" for rows in BEHIND),
+    "a car beside",
+)
+SIZE = len(NAMES)
+
+
+def percepts(road: Road, observation: Any, action: Any) -> jax.Array:
+    """What one decision is like, float32 `[SIZE]` of zeros and ones; see `NAMES`.
+
+    Args:
+        road: sizes and speeds of the game.
+        observation: one observation, grid or image.
+        action: what the driver does.
+    """
+    observation = jnp.asarray(observation)
+    grid = cells(road, observation)
+    lanes = jnp.stack([_lane(grid, age) for age in range(HISTORY)])
+    heading = jnp.where(action == LEFT, -1, jnp.where(action == RIGHT, 1, 0))
+    target = jnp.clip(lanes[0] + heading, 0, road.lanes - 1)
+    move = target - lanes[0]
+    past = lanes[:-1] - lanes[1:]
+    changes = (move != 0)[None]
+    undoes = past * move < 0
+    coin = BackseatCoinCost(road)(observation, action)[None] > 0
+    cars = grid[:, :, 1]
+    ahead = _ahead(road, _column(cars, lanes[0]))
+    needless = changes & ~ahead[-1]
+    parts = [
+        changes,
+        needless,
+        past != 0,
+        undoes,
+        needless & undoes[:2].any(),
+        changes & ((past != 0).sum() + 1 >= HECTIC),
+        coin,
+        coin & changes,
+        ahead,
+        _ahead(road, _column(cars, target)),
+        _behind(road, _column(cars, target)) & changes,
+        _beside(road, cars, lanes[0])[None],
+    ]
+    return jnp.concatenate([part.astype(jnp.float32) for part in parts])
+
+
+def _lane(grid: jax.Array, age: int) -> jax.Array:
+    """The lane the own car was in, `age` decisions ago."""
+    here = grid[:, :, NUM_MAPS * age].any(axis=0)
+    return jnp.argmax(here).astype(jnp.int32)
+
+
+def _column(cars: jax.Array, lane: jax.Array) -> jax.Array:
+    """The cells of one lane, `[rows]`."""
+    return (cars & (jnp.arange(cars.shape[1]) == lane)).any(axis=1)
+
+
+def _ahead(road: Road, column: jax.Array) -> jax.Array:
+    """Whether there are at most so many free rows ahead, for each of `AHEAD`."""
+    nose = road.agent_row
+    return jnp.stack([column[max(nose - 1 - n, 0) : nose].any() for n in AHEAD])
+
+
+def _behind(road: Road, column: jax.Array) -> jax.Array:
+    """Whether there are at most so many free rows behind, for each of `BEHIND`."""
+    tail = road.behind_row
+    return jnp.stack([column[tail : tail + 1 + n].any() for n in BEHIND])
+
+
+def _beside(road: Road, cars: jax.Array, lane: jax.Array) -> jax.Array:
+    """Whether there is a car right beside the own one."""
+    level = cars[road.agent_row : road.behind_row].any(axis=0)
+    return (level & (jnp.abs(jnp.arange(road.lanes) - lane) == 1)).any()

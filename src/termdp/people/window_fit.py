@@ -1,0 +1,220 @@
+"""Fitting the window classifier to passengers' stops, many windows in one program.
+
+Appendix D ("Human Termination Data"), arXiv:2205.15376: P(stop) = ρ(Σ over the last w
+decisions of c(s, a) − b), for different windows w. The networks, the loss and its priors
+are those of `termdp.costs`; the window is a traced number, so all windows and all folds
+of the cross-validation are one vmapped program.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from termdp.costs import ensemble
+from termdp.costs.buffer import NO_LABEL, STOPPED
+from termdp.costs.config import CostConfig
+from termdp.costs.fit import gradient_step
+from termdp.costs.network import ActionSpec
+from termdp.costs.sampling import Segments
+from termdp.people.watched import Packed
+from termdp.termination import window_sums
+
+# Percepts are of the observation and the action: nothing is left for the network to add.
+ACTIONS = ActionSpec(1)
+_NEWTON_STEPS = 25
+
+# Few stops: a small network, and priors strong enough that it cannot learn rides by
+# heart; calibration (below) then undoes the shrinking that they bring.
+FIT = CostConfig(
+    members=1,
+    network="vector",
+    hidden=4,
+    learning_rate=1e-2,
+    num_steps=400,
+    segments_per_step=4,
+    weight_decay=0.3,
+    sparsity=0.5,
+)
+
+
+@struct.dataclass
+class FitData:
+    """Rides on the device.
+
+    Attributes:
+        noticed: `[T, N, percepts.SIZE]`.
+        starts: `[T, N]`.
+        owner: `[T, N]`, index of the ride, −1 where there is none.
+    """
+
+    noticed: jax.Array
+    starts: jax.Array
+    owner: jax.Array
+
+
+def to_device(packed: Packed) -> FitData:
+    """The rides as arrays on the device."""
+    return FitData(
+        noticed=jnp.asarray(packed.noticed),
+        starts=jnp.asarray(packed.starts),
+        owner=jnp.asarray(packed.owner),
+    )
+
+
+@struct.dataclass
+class Task:
+    """One model to fit; a leading axis makes it many.
+
+    Attributes:
+        window: w.
+        labels: `[T, N]`, STOPPED, NOT_STOPPED or NO_LABEL.
+        weights: `[R, M]`, how often each ride counts for each member; 0 leaves it out.
+    """
+
+    window: jax.Array
+    labels: jax.Array
+    weights: jax.Array
+
+
+@struct.dataclass
+class Fitted:
+    """A fitted model: P(stop) = ρ(scale · Σ over the window of mean_m c_m − bias).
+
+    Attributes:
+        costs: the networks.
+        scale: what their costs are multiplied by.
+        bias: b.
+        logits: `[T, N]` at every decision.
+        log_likelihoods: `[R]` of every ride, those left out included.
+    """
+
+    costs: ensemble.CostState
+    scale: jax.Array
+    bias: jax.Array
+    logits: jax.Array
+    log_likelihoods: jax.Array
+
+
+@partial(jax.jit, static_argnames=("config", "num_rides"))
+def fit_many(
+    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_rides: int
+) -> Fitted:
+    """Fit tasks `[J, ...]` side by side; they share initial weights and draws of rides.
+
+    Args:
+        key: random key.
+        data: the rides.
+        tasks: what to fit.
+        config: sizes and rates; `num_steps` gradient steps.
+        num_rides: R.
+    """
+
+    def one(task: Task) -> Fitted:
+        costs = _fit(key, data, task, config)
+        sums = window_sums(mean_costs(costs, data.noticed), task.window, data.starts)
+        weights = _weights(data, task).mean(axis=-1)
+        start = ensemble.biases(costs).mean()
+        scale, bias = calibrate(sums, task.labels, weights, start)
+        logits = scale * sums - bias
+        likelihoods = ride_log_likelihoods(logits, task.labels, data.owner, num_rides)
+        return Fitted(costs, scale, bias, logits, likelihoods)
+
+    return jax.vmap(one)(tasks)
+
+
+def _fit(
+    key: jax.Array, data: FitData, task: Task, config: CostConfig
+) -> ensemble.CostState:
+    key_init, key_draw = jax.random.split(key)
+    state = ensemble.init(key_init, data.noticed[0, 0], ACTIONS, config)
+    used = (task.labels != NO_LABEL) & (_weights(data, task).sum(axis=-1) > 0)
+    stops = (used & (task.labels == STOPPED)).sum()
+    state = ensemble.with_initial_bias(state, stops, used.sum(), config)
+    # A step's share of stops, as in `termdp.costs.fit`: the prior is per stop.
+    sparsity = config.sparsity * (stops + 1.0) / (used.sum() + 2.0)
+
+    def step(state: ensemble.CostState, key: jax.Array) -> Any:
+        segments = _draw(key, data, task, config)
+        state, metrics = gradient_step(state, segments, task.window, sparsity, config)
+        return state, metrics.loss
+
+    keys = jax.random.split(key_draw, config.num_steps)
+    return jax.lax.scan(step, state, keys)[0]
+
+
+def _weights(data: FitData, task: Task) -> jax.Array:
+    """The weight of each decision's ride for each member, `[T, N, M]`."""
+    return jnp.where(data.owner[..., None] < 0, 0.0, task.weights[data.owner])
+
+
+def _draw(key: jax.Array, data: FitData, task: Task, config: CostConfig) -> Segments:
+    """Rows of whole rides for every member."""
+    shape = (config.members, config.segments_per_step)
+    rows = jax.random.randint(key, shape, 0, data.owner.shape[1])
+    labels = jnp.moveaxis(task.labels[:, rows], 0, 1)
+    weights = jax.vmap(lambda row, w: w[:, row], in_axes=(0, 2))(
+        rows, _weights(data, task)
+    )
+    size = data.owner.shape[0] * config.segments_per_step
+    return Segments(
+        obs=jnp.moveaxis(data.noticed[:, rows], 0, 1),  # [M, T, S, SIZE]
+        actions=jnp.zeros(labels.shape, jnp.int32),
+        starts=jnp.moveaxis(data.starts[:, rows], 0, 1),
+        labels=(labels == STOPPED).astype(jnp.float32),
+        weights=jnp.where(labels == NO_LABEL, 0.0, weights),
+        expected_steps=jnp.asarray(size, jnp.float32),
+    )
+
+
+def mean_costs(state: ensemble.CostState, noticed: jax.Array) -> jax.Array:
+    """The cost `[...]` of decisions by what is noticed of them: mean over members."""
+    actions = jnp.zeros(noticed.shape[:-1], jnp.int32)
+    return ensemble.member_costs(state, noticed, actions).mean(axis=0)
+
+
+def ride_log_likelihoods(
+    logits: jax.Array, labels: jax.Array, owner: jax.Array, num_rides: int
+) -> jax.Array:
+    """log P(what happened) of each ride, `[R]`: the sum over its labelled decisions."""
+    signed = jnp.where(labels == STOPPED, logits, -logits)
+    each = jnp.where(labels == NO_LABEL, 0.0, jax.nn.log_sigmoid(signed))
+    # What belongs to no ride has no label: it adds 0 to the first one.
+    place = jnp.maximum(owner, 0).reshape(-1)
+    return jax.ops.segment_sum(each.reshape(-1), place, num_rides)
+
+
+def calibrate(
+    sums: jax.Array, labels: jax.Array, weights: jax.Array, bias: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Scale and bias that fit best: P(stop) = ρ(scale · C − bias).
+
+    Larger costs together with a larger bias is the direction in which gradient steps
+    crawl; with the networks' costs given it is a logistic regression in two numbers,
+    which Newton's method solves.
+
+    Args:
+        sums: C, accumulated costs of the networks.
+        labels: STOPPED, NOT_STOPPED or NO_LABEL.
+        weights: how much each decision counts.
+        bias: where to begin.
+    """
+    used = jnp.where(labels == NO_LABEL, 0.0, weights)
+    target = (labels == STOPPED).astype(jnp.float32)
+    features = jnp.stack([sums, -jnp.ones_like(sums)], axis=-1)
+
+    def newton(numbers: jax.Array, _: None) -> tuple[jax.Array, None]:
+        chance = jax.nn.sigmoid(features @ numbers)
+        slope = jnp.einsum("tnk,tn->k", features, used * (chance - target))
+        spread = used * chance * (1.0 - chance)
+        bend = jnp.einsum("tnk,tn,tnl->kl", features, spread, features)
+        step = jnp.linalg.solve(bend + 1e-3 * jnp.eye(2), slope)
+        # Newton's steps may overshoot where hardly any stop is expected.
+        size = jnp.maximum(jnp.abs(step) / jnp.array([0.5, 3.0]), 1.0).max()
+        return numbers - step / size, None
+
+    start = jnp.stack([jnp.ones(()), bias])
+    (scale, bias), _ = jax.lax.scan(newton, start, length=_NEWTON_STEPS)
+    return scale, bias
