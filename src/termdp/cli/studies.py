@@ -7,6 +7,7 @@ COMMANDS = {
     "create": "begin a study, with rides and invite links",
     "list": "list the studies of a store",
     "rides": "add rides of trained agents to a study",
+    "simulate": "let simulated passengers review the rides of a study",
     "export": "write what people said as a Parquet file",
     "import": "read such a file into a store",
     "fit": "fit a passenger model to the stops of a study",
