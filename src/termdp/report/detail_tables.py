@@ -33,7 +33,7 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Share of episodes that the observer ended",
-            "Over the last tenth of training; the others ended by themselves.",
+            "Over the last tenth of training; the others ended by themselves or by time.",
             lambda column, row: _mean(results, column, row, "stop_rate", 2),
         ),
         grid_table(

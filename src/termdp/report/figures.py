@@ -83,9 +83,23 @@ def learning_curves(
                     handles.setdefault(row, line)
             axis.set_title(column_name(column))
             _decisions(axis)
+            _show_seeds(axis, results, rows, column)
         axes[0].set_ylabel("return")
         _legend(figure, handles)
         return figure
+
+
+def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -> None:
+    """Limit the axis to where seeds are: an interval of two seeds reaches far beyond."""
+    values = [
+        curve["return_mean"][np.isfinite(curve["return_mean"])]
+        for row in rows
+        for curve in results.curves_of(column, row)
+    ]
+    together = np.concatenate(values) if values else np.zeros(0)
+    if len(together):
+        margin = 0.06 * float(np.ptp(together) or 1.0)
+        axis.set_ylim(together.min() - margin, together.max() + margin)
 
 
 def _band(axis: Any, curves: list[Curve], name: str, colour: str, row: str) -> Any:
@@ -125,7 +139,7 @@ def final_scores(results: Results, columns: Sequence[str]) -> Any:
     rows = [r for r in results.rows if any(results.has(c, r) for c in columns)]
     palette = colours(rows)
     with _drawing() as plt:
-        height = 0.55 + 0.2 * len(rows)
+        height = 0.75 + 0.2 * len(rows)
         figure, axes = panels(plt, len(columns), (PANEL[0], height))
         for index, (axis, column) in enumerate(zip(axes, columns, strict=True)):
             _dots(axis, results, rows, column, palette)
@@ -134,7 +148,7 @@ def final_scores(results: Results, columns: Sequence[str]) -> Any:
             is_first = index % across == 0
             axis.set_yticks(range(len(rows)))
             axis.set_yticklabels(map(method_name, rows) if is_first else [])
-            axis.invert_yaxis()
+            axis.set_ylim(len(rows) - 0.4, -0.6)
             axis.grid(axis="y", visible=False)
         figure.tight_layout()
         return figure
@@ -177,7 +191,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
     )
     with _drawing() as plt:
         figure, axes = plt.subplots(
-            1, 3, figsize=(9.6, 0.9 + 0.24 * len(rows)), sharey=True
+            1, 3, figsize=(9.6, 1.0 + 0.24 * len(rows)), sharey=True
         )
         for axis, (title, found, neutral) in zip(axes, panel_of, strict=True):
             axis.axvline(neutral, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
@@ -188,7 +202,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
             axis.grid(axis="y", visible=False)
         axes[0].set_yticks(range(len(rows)))
         axes[0].set_yticklabels(map(method_name, rows))
-        axes[0].invert_yaxis()
+        axes[0].set_ylim(len(rows) - 0.4, -0.6)
         for axis in axes[1:]:
             axis.set_xlim(-0.03, 1.03)
         figure.tight_layout()

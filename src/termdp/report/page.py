@@ -34,7 +34,10 @@ body.wide { max-width: 1240px; }
 h3 { font-size: 1.02rem; margin: 2rem 0 .2rem; }
 h3 + p { color: var(--soft); font-size: .92rem; margin: 0; }
 .scroll { overflow-x: auto; }
-table.scores { font-variant-numeric: tabular-nums; font-size: .92rem; }
+table.scores { font-variant-numeric: tabular-nums; font-size: .92rem; width: auto;
+  min-width: 34rem; }
+table.scores th, table.scores td { padding-left: 1.3rem; }
+table.scores th:first-child, table.scores td:first-child { padding-left: .6rem; }
 table.scores th { font-weight: 600; color: var(--soft); white-space: nowrap;
   vertical-align: bottom; }
 table.scores td { white-space: nowrap; vertical-align: top; }

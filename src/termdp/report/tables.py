@@ -126,7 +126,10 @@ def row_groups(results: Results) -> list[tuple[str, list[str]]]:
         (titles[0], top),
         (titles[1], ["termpg", *ablations]),
         (titles[2], ["termpg", *bonuses]),
-        ("Controls", ["pg", "termpg", *(r for r in results.rows if r not in known)]),
+        (
+            "Controls and oracle",
+            ["pg", "termpg", *(r for r in results.rows if r not in known)],
+        ),
     ]
     kept = [(title, [r for r in rows if r in results.rows]) for title, rows in groups]
     reference = {"pg", "termpg"}
