@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,6 +15,7 @@ def sample(count, seed=0, mean=0.0):
     return np.random.default_rng(seed).normal(mean, 1.0, count)
 
 
+@settings(deadline=None)
 @given(st.lists(NUMBERS, min_size=1, max_size=30))
 def test_the_interquartile_mean_is_scipys_trimmed_mean(values):
     expected = stats.trim_mean(values, 0.25)
@@ -90,6 +91,7 @@ def test_strata_are_resampled_apart():
     assert (found.low, found.high) == (50.0, 50.0)
 
 
+@settings(deadline=None)
 @given(
     st.lists(NUMBERS, min_size=2, max_size=8), st.lists(NUMBERS, min_size=2, max_size=8)
 )
