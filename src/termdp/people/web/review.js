@@ -19,6 +19,7 @@ const stopButton = find("#stop");
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let replays = 0;
+let progress = { reviewed: 0, total: 0 };
 // loading, ready (not begun), playing, paused, ended (no stop yet), judged, done
 let state = "loading";
 
@@ -56,8 +57,7 @@ async function load(begun) {
   enter("loading");
   say("One moment…", "", "");
   const found = await ask("GET", "/api/next");
-  find("#count").textContent = found.total ? `${found.reviewed} of ${found.total} reviewed` : "Nothing to review";
-  find("#progress").style.width = found.total ? `${(100 * found.reviewed) / found.total}%` : "0";
+  showProgress(found.reviewed, found.total);
   ride = found.ride;
   if (ride === null) {
     enter("done");
@@ -74,6 +74,12 @@ async function load(begun) {
   enter("ready");
   say(begun ? "Next ride" : "Ready?", "Stop the ride at the moment it begins to feel wrong. If it never does, let it end.", "Start");
   if (begun) play();
+}
+
+function showProgress(reviewed, total) {
+  progress = { reviewed, total };
+  find("#count").textContent = total ? `${reviewed} of ${total} reviewed` : "Nothing to review";
+  find("#progress").style.width = total ? `${(100 * reviewed) / total}%` : "0";
 }
 
 function play() {
@@ -118,6 +124,7 @@ async function stop(event) {
   try {
     await deliver(`/api/showings/${ride.showing}/stop`, { decision, latency_ms, ...manner() });
     status("Saved", "saved");
+    showProgress(progress.reviewed + 1, progress.total);
   } catch (error) {
     if (error.status === 409 && world.crash !== null) {
       player.moment = world.end;
