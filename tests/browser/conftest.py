@@ -49,7 +49,7 @@ class Visitor:
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._listen)
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
 
     def _listen(self, message):
         # Servers are killed on purpose, and refusals are part of the tests.

@@ -101,7 +101,7 @@ def test_ride_and_stop(visit, server):
 def test_review_ten_rides(visit, server):
     visitor = visit()
     visitor.join("reviewer")
-    visitor.open("/review?speed=10")
+    visitor.open("/review?speed=2")
     page = visitor.page
     page.keyboard.press("Enter")
     for number in range(11):  # ten rides, one of them twice
@@ -124,7 +124,7 @@ def test_review_ten_rides(visit, server):
     assert [review.stopped for review in reviews] == [n % 3 == 0 for n in range(11)]
     assert {r.reason for r in reviews if r.stopped} == {"too close"}
     assert [review.replays for review in reviews[:3]] == [0, 1, 0]
-    assert all(review.speed == 10 for review in reviews)
+    assert all(review.speed == 2 for review in reviews)
     visitor.open("/results")
     assert "11 / 11" in visitor.text("main")
 
@@ -132,7 +132,7 @@ def test_review_ten_rides(visit, server):
 def test_pause_and_speed(visit, server):
     visitor = visit()
     visitor.join("pauser")
-    visitor.open("/review")
+    visitor.open("/review?speed=0.25")
     page = visitor.page
     page.click("#start")
     state(visitor, "playing")
@@ -154,7 +154,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
     """The server is killed while a review runs, and started again on the same port."""
     visitor = visit()
     visitor.join("patient")
-    visitor.open("/review")
+    visitor.open("/review?speed=0.25")
     page = visitor.page
     page.click("#start")
     state(visitor, "playing")
@@ -165,7 +165,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
     assert "Saving" in visitor.text("#status")
     assert reviews_of(server, "patient") == []
     server.start()
-    page.wait_for_selector("#status:has-text('Saved')", timeout=20_000)
+    page.wait_for_selector("#status:has-text('Saved')")
     assert page.query_selector(".banner") is None
     (review,) = reviews_of(server, "patient")
     assert review.stopped
@@ -179,7 +179,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
 def test_a_stop_survives_a_reload_while_the_connection_is_cut(visit, server):
     visitor = visit()
     visitor.join("reloader")
-    visitor.open("/review")
+    visitor.open("/review?speed=0.25")
     page = visitor.page
     page.click("#start")
     state(visitor, "playing")
@@ -212,7 +212,7 @@ def test_on_a_phone(visit, server):
     page.tap("#left")
     page.wait_for_selector("body[data-outcome]", timeout=60_000)
     assert json.loads(page.get_attribute("body", "data-outcome"))["here"]["crashed"]
-    visitor.open("/review")
+    visitor.open("/review?speed=0.25")
     page.tap("#start")
     state(visitor, "playing")
     for part in ("#canvas", "#stop"):
