@@ -190,22 +190,22 @@ def _attention(
 
 
 PASSENGERS = (
-    Passenger("simulated Ada", Rules(weaving=1.0), patience=6.5, memory=35),
+    Passenger("simulated-ada", Rules(weaving=1.0), patience=6.5, memory=35),
     Passenger(
-        "simulated Ben",
+        "simulated-ben",
         Rules(close_gaps=1.0),
         patience=4.0,
         memory=33,
         reaction_ms=600.0,
     ),
     Passenger(
-        "simulated Cleo", Rules(coins=1.0), patience=6.0, memory=37, distraction=0.002
+        "simulated-cleo", Rules(coins=1.0), patience=6.0, memory=37, distraction=0.002
     ),
     Passenger(
-        "simulated Dov", Rules(jerks=1.0), patience=8.0, memory=36, reaction_ms=350.0
+        "simulated-dov", Rules(jerks=1.0), patience=8.0, memory=36, reaction_ms=350.0
     ),
     Passenger(
-        "simulated Eve",
+        "simulated-eve",
         Rules(weaving=0.6, close_gaps=0.6, coins=0.4, jerks=0.3),
         patience=7.5,
         memory=34,

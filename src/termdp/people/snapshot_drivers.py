@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from termdp.people.drivers import Driver
-from termdp.people.rides import MAX_SEED, Ride, record_many
+from termdp.people.rides import MAX_SEED, Ride, record_with_ends
 from termdp.people.trained import PolicyProgram, policy_driver
 from termdp.training import snapshots
 from termdp.training.evaluate import TrainedRun, open_run
@@ -74,8 +74,10 @@ def record_rides(
     max_decisions: int,
     seed: int = 0,
     listen: Callable[[int], None] = lambda rides: None,
-) -> list[Ride]:
-    """`count` rides, equally many by each driver, every one on a road of its own.
+) -> tuple[list[Ride], list[bool]]:
+    """`count` rides, equally many by each driver, and whether each ends in a crash.
+
+    Every ride has a road of its own; drivers take turns.
 
     Args:
         drivers: who drives.
@@ -84,14 +86,15 @@ def record_rides(
         seed: decides on the roads.
         listen: hears after each driver how many rides there are.
     """
-    if count < 1:
-        raise ValueError(f"expected at least 1 ride, got {count}")
     rng = np.random.default_rng(seed)
     roads = rng.choice(MAX_SEED, size=count, replace=False)
-    rides: list[Ride] = []
+    found: dict[int, tuple[Ride, bool]] = {}
     for index, driver in enumerate(drivers):
-        mine = [int(road) for road in roads[index :: len(drivers)]]
+        turns = range(index, count, len(drivers))
+        mine = [int(roads[turn]) for turn in turns]
         if mine:
-            rides += record_many(driver, mine, max_decisions)
-            listen(len(rides))
-    return rides
+            driven = record_with_ends(driver, mine, max_decisions)
+            found.update(zip(turns, driven, strict=True))
+            listen(len(found))
+    in_turn = [found[turn] for turn in range(count)]
+    return [ride for ride, _ in in_turn], [crash for _, crash in in_turn]

@@ -1,0 +1,111 @@
+"""`termdp studies fit`: a model of the passengers from their stops."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Args:
+    """Fit the window classifier to a study's stops, and save it as an observer.
+
+    Windows from 5 to 70 decisions are compared by the likelihood of held-out rides, so
+    are reaction delays. The folder of results has the observers, summary.json, figures
+    and a page; `termdp train backseat termpg --observer DIR/observer.safetensors`
+    trains against the fitted passengers.
+
+    Example: termdp studies fit comfort --out fits/comfort
+    """
+
+    study: tyro.conf.Positional[str]
+    """A study's name in the store, or a Parquet file of `termdp studies export`."""
+    db: str = "people.db"
+    """File or URL of the store."""
+    out: Path | None = None
+    """Folder for the results; fits/STUDY unless given."""
+    window: int | None = None
+    """Window of the saved observers; the chosen one unless given."""
+    max_window: int = 70
+    """The longest window to compare; the shortest is 5."""
+    steps: int = 400
+    """Gradient steps per model."""
+    seed: int = 0
+    """Seed of folds, draws and intervals."""
+    json: bool = False
+    """Print the summary as JSON."""
+
+
+def run(args: Args) -> None:
+    """Fit, write, say what was found."""
+    import dataclasses
+
+    from rich.console import Console
+
+    from termdp.people.fit_folder import check_new, write_results
+    from termdp.people.fitting import check_enough, fit_study, showings_of
+    from termdp.people.window_choice import FitSettings
+
+    _check(args)
+    name, record = _record(args)
+    out = args.out or Path("fits") / name
+    check_new(out)
+    rides = showings_of(record)
+    check_enough(rides, name)
+    settings = FitSettings(
+        windows=tuple(range(5, args.max_window + 1, 5)), seed=args.seed
+    )
+    config = dataclasses.replace(settings.config, num_steps=args.steps)
+    settings = dataclasses.replace(settings, config=config)
+    console = Console(stderr=True)
+    with console.status("reading") as status:
+        fit = fit_study(rides, settings, args.window, status.update)
+        summary = write_results(out, name, fit, args.seed)
+    _remember(args, out)
+    if args.json:
+        print(json.dumps(summary, indent=2))
+        return
+    low, high = summary["chosen_window_interval"]
+    print(
+        f"{name}: {summary['stops']} stops in {summary['rides']} reviews; window "
+        f"{fit.best_window} (95%: {low} … {high}), reaction delay {fit.delay} decisions"
+    )
+    print(f"results in {out}: index.html, summary.json, observer.safetensors")
+
+
+def _check(args: Args) -> None:
+    if args.steps < 1:
+        raise ValueError(f"expected at least 1 gradient step, got {args.steps}")
+    if not 10 <= args.max_window <= 200:
+        raise ValueError(f"expected --max-window from 10 to 200, got {args.max_window}")
+    if args.window is not None and not 1 <= args.window <= 200:
+        raise ValueError(f"expected --window from 1 to 200, got {args.window}")
+
+
+def _record(args: Args) -> tuple[str, dict]:
+    from termdp.people import dataset
+    from termdp.people.store import Store
+    from termdp.people.study_files import study_record
+
+    if args.study.endswith(".parquet"):
+        record = dataset.read(Path(args.study))
+        return record["study"]["name"], record
+    store = Store.open(args.db)
+    try:
+        return args.study, study_record(store, args.study)
+    finally:
+        store.close()
+
+
+def _remember(args: Args, out: Path) -> None:
+    """Let the Results page find the observer of a study in a store."""
+    from termdp.people.store import Store
+
+    if args.study.endswith(".parquet"):
+        return
+    store = Store.open(args.db)
+    try:
+        store.set_observer(args.study, str((out / "observer.safetensors").resolve()))
+    finally:
+        store.close()

@@ -1,0 +1,82 @@
+"""`termdp studies rides`: rides of agents on their way from random to expert."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Args:
+    """Add rides to a study, driven by snapshots of agents trained without an observer.
+
+    Every snapshot drives equally often, each ride on a road of its own. Train such an
+    agent with: termdp train backseat pg --no-observer --snapshots 12 --out runs/driver
+    The study is begun if there is none of this name.
+
+    Example: termdp studies rides comfort --agents runs/driver --count 5000
+    """
+
+    study: tyro.conf.Positional[str] = "rides"
+    """The study's name."""
+    agents: Path = Path("runs")
+    """A run's folder, or a folder of runs."""
+    count: int = 5000
+    """How many rides."""
+    decisions: int = 200
+    """Longest ride, in decisions."""
+    db: str = "people.db"
+    """File or URL of the store."""
+    seed: int = 0
+    """Seed of the roads."""
+    json: bool = False
+    """Print JSON for programs."""
+
+
+def run(args: Args) -> None:
+    """Drive and store."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from termdp.people.snapshot_drivers import record_rides, snapshot_drivers
+    from termdp.people.store import Store
+    from termdp.people.study_records import NotFoundError, check_name
+
+    check_name(args.study, "study name")
+    if args.count < 1:
+        raise ValueError(f"expected at least 1 ride, got {args.count}")
+    drivers = snapshot_drivers(args.agents)
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("rides", total=args.count)
+        rides, crashed = record_rides(
+            drivers,
+            args.count,
+            args.decisions,
+            args.seed,
+            lambda done: bar.update(task, completed=done),
+        )
+    store = Store.open(args.db)
+    try:
+        try:
+            store.study(args.study)
+        except NotFoundError:
+            store.create_study(args.study, seed=args.seed)
+        store.add_rides(args.study, rides, crashed)
+    finally:
+        store.close()
+    found = {
+        "study": args.study,
+        "rides": len(rides),
+        "drivers": len(drivers),
+        "crashes": sum(crashed),
+        "decisions": sum(len(ride) for ride in rides),
+    }
+    if args.json:
+        print(json.dumps(found))
+        return
+    print(
+        f"{args.study}: {len(rides)} rides by {len(drivers)} snapshots, "
+        f"{found['decisions']} decisions, {found['crashes']} crashes"
+    )
