@@ -62,7 +62,8 @@ def _postgres_binaries() -> Path:
 class Postgres:
     """A PostgreSQL server in a folder of its own; it can be crashed and started again."""
 
-    def __init__(self):
+    def __init__(self, durable):
+        self.durable = durable
         self.binaries = _postgres_binaries()
         # PostgreSQL refuses to run as root.
         self.as_user = {"user": "postgres"} if os.geteuid() == 0 else {}
@@ -72,7 +73,8 @@ class Postgres:
         self.port = free_port()
         self.process = None
         subprocess.run(
-            [self.binaries / "initdb", "-D", self.data, "-U", "termdp", "--auth=trust"],
+            [self.binaries / "initdb", "-D", self.data, "-U", "termdp", "-A", "trust"]
+            + ["--no-sync"],
             check=True,
             capture_output=True,
             cwd=self.folder,
@@ -90,6 +92,8 @@ class Postgres:
     def start(self):
         options = [f"port={self.port}", f"unix_socket_directories={self.folder}"]
         options.append("listen_addresses=127.0.0.1")
+        if not self.durable:
+            options.append("fsync=off")
         flags = [word for option in options for word in ("-c", option)]
         log = self.folder / "log"
         with log.open("a") as file:
@@ -128,12 +132,27 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres():
+def postgres(durable=True):
     """A PostgreSQL server that lives as long as the block."""
-    server = Postgres()
+    server = Postgres(durable)
     try:
         server.start()
         yield server
     finally:
         server.crash()
         shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    # Thirty databases are made and thrown away: no need to wait for the disk.
+    with postgres(durable=False) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """The URL of an empty database, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "people.db")
+    return request.getfixturevalue("postgres_server").new_database()

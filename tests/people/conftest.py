@@ -3,6 +3,7 @@
 import pytest
 
 from people_server import ADMIN, application, join, straight
+from services import database_url, postgres_server  # noqa: F401 (fixtures)
 from termdp.people.store import Store
 
 

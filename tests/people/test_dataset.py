@@ -52,8 +52,8 @@ def fill(store):
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store.open(str(tmp_path / "people.db"))
+def store(database_url):
+    store = Store.open(database_url)
     fill(store)
     yield store
     store.close()
@@ -167,8 +167,10 @@ def test_a_failed_export_leaves_nothing_behind(store, tmp_path, monkeypatch):
     assert path.read_bytes() == b"an older export"
 
 
-def test_the_commands(store, tmp_path, capsys, monkeypatch):
+def test_the_commands(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    store = Store.open()
+    fill(store)
     main(["studies", "export", "comfort", "out.parquet", "--json"])
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert pq.read_metadata("out.parquet").num_rows == rows
@@ -198,3 +200,4 @@ def test_the_commands(store, tmp_path, capsys, monkeypatch):
         assert exit_info.value.code == 2
         assert message in capsys.readouterr().err
     assert not Path("x.parquet").exists()
+    store.close()

@@ -3,27 +3,13 @@
 import numpy as np
 import pytest
 
-from services import postgres
+from services import database_url, postgres_server  # noqa: F401 (fixtures)
 from termdp.people.rides import Ride
 from termdp.people.store import Store
 
 
-@pytest.fixture(scope="session")
-def postgres_server():
-    with postgres() as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request, tmp_path):
-    """The URL of an empty database."""
-    if request.param == "sqlite":
-        return str(tmp_path / "people.db")
-    return request.getfixturevalue("postgres_server").new_database()
-
-
 @pytest.fixture
-def store(database_url):
+def store(database_url):  # noqa: F811
     store = Store.open(database_url)
     yield store
     store.close()
