@@ -19,6 +19,8 @@ class EnvironmentSpec:
         description: what the game is, in words.
         window: steps the benchmark's observer remembers.
         bias: b of the benchmark's observer.
+        observer: `module:function` that makes an observer which was not written down
+            but fitted; then `cost_function` is the class of its cost.
     """
 
     id: str
@@ -29,6 +31,7 @@ class EnvironmentSpec:
     description: str
     window: int = 30
     bias: float = 6.0
+    observer: str | None = None
 
 
 _SPECS = (
@@ -73,12 +76,33 @@ _SPECS = (
         description="Backseat Driver: overtake cars on a five-lane road",
     ),
     EnvironmentSpec(
+        id="backseat_passenger",
+        gym_id="termdp/BackseatPassenger-v0",
+        game="backseat:BackseatDriver",
+        cost_function="termdp.people.passenger_cost:PassengerCost",
+        cost="real-valued, of a model fitted to stops of five simulated passengers",
+        description="Backseat Driver with a fitted passenger: drive comfortably",
+        window=35,
+        bias=7.0,
+        observer="termdp.people.observer_file:shipped_observer",
+    ),
+    EnvironmentSpec(
         id="recommender",
         gym_id="termdp/Recommender-v0",
         game="recommender:Recommender",
         cost_function="recommender_costs:RecommenderFatigueCost",
         cost="fatigue from repeated and irritating items, relief from fitting ones",
         description="Session recommender: sell without tiring the user",
+    ),
+    EnvironmentSpec(
+        id="notifier",
+        gym_id="termdp/Notifier-v0",
+        game="notifier:Notifier",
+        cost_function="notifier_costs:NotifierNuisanceCost",
+        cost="3.5 to 5.5 for a notification, least to an interested user",
+        description="Notifier: when to send to somebody who may switch it off",
+        window=10,
+        bias=10.0,
     ),
 )
 

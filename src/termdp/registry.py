@@ -6,6 +6,7 @@ Games are imported only when one is made.
 import dataclasses
 import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 from termdp.catalogue import REGISTRY, EnvironmentSpec, find
@@ -16,13 +17,14 @@ __all__ = ["REGISTRY", "EnvironmentSpec", "find", "make"]
 
 
 def make(
-    env_id: str, observer: Observer | bool | None = None, **overrides: Any
+    env_id: str, observer: Observer | bool | str | Path | None = None, **overrides: Any
 ) -> tuple[Any, Any]:
     """Make an environment and its parameters, as gymnax does.
 
     Args:
         env_id: one of `termdp.registry.REGISTRY` (`termdp envs` lists them).
-        observer: who watches; None for the benchmark's observer, False for nobody.
+        observer: who watches; None for the benchmark's observer, False for nobody, a
+            path for an observer on disk (`termdp studies fit`).
         **overrides: arguments of the game's constructor (`use_minimal_action_set`),
             its parameters (`sticky_prob`), the observer's (`window`, `bias`) or the
             cost's (`width`).
@@ -48,13 +50,25 @@ def make(
         # The benchmark's costs are known to be sound: no need to try them out first.
         env = ObservedEnvironment(game, benchmark_observer(spec, game))
     else:
-        env = observe(game, observer)
+        env = observe(game, _checked(observer, game))
     params = env.default_params.replace(**overrides)
     return ObservedEnvironment(game, params.observer), params
 
 
+def _checked(observer: Observer | str | Path, game: Any) -> Observer:
+    """The observer, read from disk if it is a path; refused if it knows other games."""
+    if isinstance(observer, str | Path):
+        observer = _load("termdp.people.observer_file:load_observer")(observer)
+    check = getattr(getattr(observer, "cost", None), "check_game", None)
+    if check is not None:
+        check(game)
+    return observer
+
+
 def benchmark_observer(spec: EnvironmentSpec, game: Any) -> Observer:
     """The benchmark's observer of a game."""
+    if spec.observer is not None:
+        return _checked(_load(spec.observer)(), game)
     cost = _load(spec.cost_function)
     # A cost that depends on the game's make-up (its items, say) is built from it.
     build = getattr(cost, "for_game", lambda game: cost())
@@ -72,5 +86,7 @@ def _replace_game_params(params: Any, overrides: dict[str, Any]) -> Any:
 
 
 def _load(path: str) -> Any:
+    """What `module:name` means; modules are under `termdp.envs` unless said."""
     module, name = path.split(":")
-    return getattr(importlib.import_module(f"termdp.envs.{module}"), name)
+    full = module if module.startswith("termdp.") else f"termdp.envs.{module}"
+    return getattr(importlib.import_module(full), name)

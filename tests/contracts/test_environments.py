@@ -63,7 +63,8 @@ def test_rollouts_keep_the_contract(made, key):
         seen["next_obs"][going_on], seen["final_observation"][going_on]
     )
     starts = np.concatenate([np.ones((1, NUM_ENVS), bool), ends[:-1].astype(bool)])
-    expected = termdp.window_sums(seen["cost"], 30, starts)
+    window = int(params.observer.window)
+    expected = termdp.window_sums(seen["cost"], window, starts)
     np.testing.assert_allclose(seen["window_cost"], expected, atol=1e-4)
     costs = jax.vmap(jax.vmap(params.observer.cost))(seen["obs"], seen["actions"])
     np.testing.assert_allclose(seen["cost"], costs, atol=1e-6)

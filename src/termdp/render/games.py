@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from termdp.render import backseat, minatar, recommender
+from termdp.render import backseat, minatar, notifier, recommender
 from termdp.render.drawing import Drawing, to_pixels
 
 Draw = Callable[[Any, Any], Drawing]
@@ -28,6 +28,9 @@ def drawer(env_id: str, game: Any) -> Draw:
         return lambda state, observation: backseat.draw(_host(state), game.road)
     if env_id == "recommender":
         return lambda state, observation: recommender.draw(_host(state), game)
+    if env_id == "notifier":
+        params = game.default_params
+        return lambda state, observation: notifier.draw(_host(state), params)
     raise ValueError(f"expected a game that can be drawn, got {env_id!r}")
 
 

@@ -17,7 +17,10 @@ import numpy as np
 from scipy import stats
 
 from termdp.agents.methods import find_method
+from termdp.catalogue import find
+from termdp.costs import ensemble
 from termdp.registry import make
+from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.page import Page, figure_bytes
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import Watched, evaluate, watch_episode
@@ -27,14 +30,6 @@ from termdp.training.presets import make_config
 from termdp.training.session import chunk_length
 from termdp.training.types import TrainState
 from termdp.training.video import episode_frames, save_video
-
-METHODS = ("pg", "termpg", "oracle")
-NAMES = {
-    "pg": "PPO",
-    "termpg": "TermPG",
-    "oracle": "oracle (told the true costs)",
-}
-COLOURS = {"pg": "#8a93a6", "termpg": "#d6336c", "oracle": "#2b8a3e"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +44,9 @@ class DemoSettings:
         episodes: fresh episodes per method and seed for the final comparison.
     """
 
-    env: str = "recommender"
+    env: str = "notifier"
     overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
-    steps: int = 200_000
+    steps: int = 150_000
     seeds: int = 3
     episodes: int = 128
 
@@ -176,6 +171,12 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         "PPO knows nothing of the observer. TermPG learns, from nothing but the stops, "
         "what the observer charges for. The oracle was told.",
     )
+    spec = find(settings.env)
+    page.paragraph(
+        f"{spec.description}. The observer minds: {spec.cost}. It forgets after "
+        f"{spec.window} steps and says nothing, but the more has built up, the likelier "
+        "it ends the episode. How much has built up cannot be seen."
+    )
     page.heading("What came out")
     page.paragraph(verdict(results))
     rows = [
@@ -195,14 +196,24 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         f"{results.compile_seconds:.0f} s of compilation on this machine."
     )
     page.heading("Learning")
-    curves = figure_bytes(learning_figure(results))
+    curves = figure_bytes(learning_figure(results.steps, results.curves))
     (out / "learning.png").write_bytes(curves)
+    learned = figure_bytes(cost_figure(*cost_pairs(results, settings)))
+    (out / "costs.png").write_bytes(learned)
     page.figure(
         curves,
         "png",
         "Return while training, share of episodes that the observer stopped, and how "
         "well the learned cost follows the true one (TermPG). Lines: mean over seeds; "
-        "bands: ± one standard error.",
+        "bands: 95% intervals of the mean (t).",
+    )
+    page.heading("What TermPG took the observer to mind")
+    page.figure(
+        learned,
+        "png",
+        "Cost of single steps: what TermPG learned from the stops against the truth, "
+        "which it was never told, one panel per seed. Stops leave the scale loose (costs "
+        "and bias may shrink together), so order and spacing count.",
     )
     page.heading("One episode of each")
     page.figures(_films(results, settings, out))
@@ -220,34 +231,32 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     return path
 
 
-def learning_figure(results: DemoResults) -> Any:
-    """Return, stop rate and cost correlation over training."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11.5, 3.2))
-    panels = (
-        ("return_mean", "return", METHODS),
-        ("stop_rate", "share stopped", METHODS),
-        ("cost_corr", "correlation with true cost", ("termpg",)),
-    )
-    for axis, (name, title, methods) in zip(axes, panels, strict=True):
-        for method in methods:
-            values = results.curves[name][METHODS.index(method)]
-            mean = np.nanmean(values, axis=0)
-            error = np.nanstd(values, axis=0) / math.sqrt(len(values))
-            colour = COLOURS[method]
-            axis.plot(results.steps, mean, color=colour, label=NAMES[method])
-            axis.fill_between(
-                results.steps, mean - error, mean + error, color=colour, alpha=0.2, lw=0
-            )
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("decisions", fontsize=9)
-        axis.tick_params(labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
-    axes[0].legend(fontsize=8, frameon=False)
-    figure.tight_layout()
-    return figure
+def cost_pairs(
+    results: DemoResults, settings: DemoSettings
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """True and learned costs of some steps of TermPG, one array per seed."""
+    truths, guesses = [], []
+    trainer = results.trainer
+    first = METHODS.index("termpg") * settings.seeds
+    for run in range(first, first + settings.seeds):
+        state, switches = (
+            jax.tree.map(lambda x, run=run: x[run], tree)
+            for tree in (results.state, trainer.switches)
+        )
+        _, played = trainer.play(
+            state.policy,
+            state.costs,
+            switches,
+            state.scene,
+            jax.random.key(run),
+            num_steps=trainer.job.config.rollout_steps,
+        )
+        members = ensemble.member_costs(
+            state.costs, played.seen.observation, played.actions
+        )
+        truths.append(np.asarray(played.true_costs).ravel())
+        guesses.append(np.asarray(members.mean(axis=0)).ravel())
+    return truths, guesses
 
 
 def _films(
@@ -258,11 +267,12 @@ def _films(
     for index, method in enumerate(METHODS):
         run = index * settings.seeds
         watched: Watched = watch_episode(
-            results.trainer, results.state, run, jax.random.key(7), 120
+            results.trainer, results.state, run, jax.random.key(7), 200
         )
         path = out / f"{method}.gif"
-        save_video(path, episode_frames(watched, settings.env, game), fps=8)
-        end = watched.end.replace("_", " ")
+        save_video(path, episode_frames(watched, settings.env, game), fps=15)
+        end = "to the time limit" if watched.end == "truncated" else watched.end
+        end = end.replace("_", " ")
         caption = f"{NAMES[method]}: return {watched.total:.1f}, {end}"
         films.append((path.read_bytes(), "gif", caption))
     return films

@@ -1,0 +1,182 @@
+"""Notifier: when to send a notification to somebody who may switch them off for good.
+
+The smallest game in which displeasure that builds up decides everything: one number to
+look at, two actions, a vector of three. All rules:
+
+- **The user's interest** wanders between 0 and 1: ρ(`swing`·z), where z is a normal
+  process of its own, z′ = `memory`·z + √(1 − memory²)·noise.
+- **Actions**: keep quiet, or send. A notification is opened with probability interest;
+  then the app earns 1 (the reward), else nothing.
+- **Observation**: float32 `[interest, sent, opened]`, the last two of the step before.
+
+The game has no end but its time limit: switching notifications off is the observer's
+stop, and what annoys is the observer's cost (`NotifierNuisanceCost`). How annoyed the
+user is cannot be seen; only the accumulated cost tells. `info` holds `opened`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from gymnax.environments import environment, spaces
+
+from termdp.envs.base import Game
+
+if TYPE_CHECKING:
+    from termdp.render.drawing import Drawing
+
+QUIET, SEND = 0, 1
+SHOWN_STEPS = 40
+
+
+@struct.dataclass
+class NotifierState(environment.EnvState):
+    """A day.
+
+    Attributes:
+        time: moments gone by.
+        mood: z, of which the interest is made.
+        sent: whether the last action was to send.
+        opened: whether that was opened.
+        history: `[SHOWN_STEPS]`, for pictures: 2 opened, 1 sent, 0 quiet, newest last.
+    """
+
+    time: jax.Array
+    mood: jax.Array
+    sent: jax.Array
+    opened: jax.Array
+    history: jax.Array
+
+
+@struct.dataclass
+class NotifierParams(environment.EnvParams):
+    """Numbers that may change without recompiling; the module says what they do."""
+
+    max_steps_in_episode: int = 200
+    swing: float = 2.0
+    memory: float = 0.8
+
+
+@struct.dataclass
+class NotifierDraws:
+    """What is random in one step: a uniform for the choice, a normal for the mood."""
+
+    choice: jax.Array
+    noise: jax.Array
+
+
+class Notifier(Game):
+    """The simulator; see the module for the rules."""
+
+    @property
+    def default_params(self) -> NotifierParams:
+        """The default user."""
+        return NotifierParams()
+
+    def sample_draws(self, key: jax.Array) -> NotifierDraws:
+        """Draw everything random of one step."""
+        key_choice, key_mood = jax.random.split(key)
+        return NotifierDraws(
+            choice=jax.random.uniform(key_choice), noise=jax.random.normal(key_mood)
+        )
+
+    def advance(
+        self,
+        state: NotifierState,
+        action: Any,
+        draws: NotifierDraws,
+        params: NotifierParams,
+    ) -> tuple[NotifierState, jax.Array, jax.Array, dict[str, jax.Array]]:
+        """One moment with given draws: state, reward, game_over, info."""
+        sent = jnp.asarray(action) == SEND
+        opened = sent & (draws.choice < interest(state, params))
+        fresh = jnp.sqrt(1.0 - params.memory**2) * draws.noise
+        seen = sent.astype(jnp.int8) + opened.astype(jnp.int8)
+        next_state = NotifierState(
+            time=state.time + 1,
+            mood=params.memory * state.mood + fresh,
+            sent=sent,
+            opened=opened,
+            history=jnp.roll(state.history, -1).at[-1].set(seen),
+        )
+        return (
+            next_state,
+            opened.astype(jnp.float32),
+            jnp.bool_(False),
+            {"opened": opened},
+        )
+
+    def reset_env(
+        self, key: jax.Array, params: NotifierParams
+    ) -> tuple[jax.Array, NotifierState]:
+        """A new user who was sent nothing yet."""
+        state = NotifierState(
+            time=jnp.int32(0),
+            mood=jax.random.normal(key),
+            sent=jnp.bool_(False),
+            opened=jnp.bool_(False),
+            history=jnp.zeros(SHOWN_STEPS, jnp.int8),
+        )
+        return self.get_obs(state, params), state
+
+    def step_env(
+        self,
+        key: jax.Array,
+        state: NotifierState,
+        action: Any,
+        params: NotifierParams,
+    ) -> tuple[jax.Array, NotifierState, jax.Array, jax.Array, dict[str, jax.Array]]:
+        """One moment: observation, state, reward, game_over (never), info."""
+        draws = self.sample_draws(key)
+        next_state, reward, game_over, info = self.advance(state, action, draws, params)
+        return self.get_obs(next_state, params), next_state, reward, game_over, info
+
+    def get_obs(
+        self, state: NotifierState, params: Any = None, key: Any = None
+    ) -> jax.Array:
+        """Interest, and what became of the last notification."""
+        del key
+        params = self.default_params if params is None else params
+        parts = [interest(state, params), state.sent, state.opened]
+        return jnp.stack([jnp.asarray(part, jnp.float32) for part in parts])
+
+    def draw(self, state: NotifierState, params: Any = None) -> "Drawing":
+        """The state as a list of shapes (unbatched)."""
+        from termdp.render.notifier import draw
+
+        return draw(state, self.default_params if params is None else params)
+
+    def render(
+        self, state: NotifierState, params: Any = None, scale: float = 50
+    ) -> np.ndarray:
+        """The state as pixels."""
+        from termdp.render.drawing import to_pixels
+
+        return to_pixels(self.draw(state, params), scale)
+
+    @property
+    def name(self) -> str:
+        """The game's name."""
+        return "Notifier"
+
+    @property
+    def num_actions(self) -> int:
+        """Quiet and send."""
+        return 2
+
+    def action_space(self, params: Any = None) -> spaces.Discrete:
+        """Quiet and send."""
+        del params
+        return spaces.Discrete(self.num_actions)
+
+    def observation_space(self, params: Any = None) -> spaces.Box:
+        """Three numbers from 0 to 1."""
+        del params
+        return spaces.Box(jnp.zeros(3), jnp.ones(3), (3,), jnp.float32)
+
+
+def interest(state: NotifierState, params: NotifierParams) -> jax.Array:
+    """How likely a notification is to be opened now."""
+    return jax.nn.sigmoid(params.swing * state.mood)
