@@ -72,9 +72,9 @@ class Postgres:
             shutil.chown(self.folder, "postgres")
         self.port = free_port()
         self.process = None
+        options = ["-U", "termdp", "-A", "trust", "--no-sync"]
         subprocess.run(
-            [self.binaries / "initdb", "-D", self.data, "-U", "termdp", "-A", "trust"]
-            + ["--no-sync"],
+            [self.binaries / "initdb", "-D", self.data, *options],
             check=True,
             capture_output=True,
             cwd=self.folder,

@@ -54,7 +54,7 @@ def decided(state):
     )
 
 
-@pytest.mark.parametrize("method", ["pg", "termpg", "pg_recurrent"])
+@pytest.mark.parametrize("method", ["termpg", "pg_recurrent"])
 def test_a_driver_decides_as_the_policy_did_in_training(method):
     trainer = never_stopped(method)
     state = decided(jax.jit(trainer.init)())
