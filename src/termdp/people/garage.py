@@ -6,6 +6,7 @@ the server simulates rides before anybody asks; a request takes one from the she
 
 import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 SHELF = 64
 LOW = SHELF // 2
+# Whoever waits for a stop to be acknowledged comes before rides for later.
+_PAUSE_SECONDS = 0.002
 
 
 class Garage:
@@ -105,6 +108,7 @@ class Garage:
         rides = record_with_ends(self._drivers[index], seeds, self.decisions)
         for ride, _ in rides:
             self._prepare(ride.seed, ride.actions.tobytes())
+            time.sleep(_PAUSE_SECONDS)
         return rides
 
 
