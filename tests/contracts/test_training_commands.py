@@ -1,0 +1,90 @@
+"""Train, look, film: the commands one after the other, as a new user types them."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from termdp.cli import main
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short run of TermPG with two seeds and TensorBoard's events."""
+    out = tmp_path_factory.mktemp("runs") / "notifier"
+    words = (
+        "train",
+        "notifier",
+        "termpg",
+        "--steps",
+        "6144",
+        "--seeds",
+        "2",
+        "--seed",
+        "3",
+    )
+    main([*words, "--tensorboard", "--out", str(out)])
+    return out
+
+
+def test_the_summary_has_the_promised_names(run):
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["env"], summary["method"], summary["preset"]) == (
+        "notifier",
+        "termpg",
+        "fast",
+    )
+    assert summary["steps"] == 6144
+    speed = summary["steps"] * 2 / summary["wall_s"]
+    assert summary["steps_per_s"] == pytest.approx(speed, rel=0.01)
+    assert [row["seed"] for row in summary["seeds"]] == [3, 4]
+    for row in summary["seeds"]:
+        assert row["stop_rate"] + row["terminated_rate"] <= 1.0
+        assert row["length_mean"] > 0 and row["bias"] > 0
+
+
+def test_tensorboard_reads_what_was_logged(run):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
+    events = EventAccumulator(str(run / "tensorboard" / "seed4"))
+    events.Reload()
+    mine = [line for line in lines if line["seed"] == 4]
+    assert len(mine) == 3
+    logged = events.Scalars("return_mean")
+    assert [event.step for event in logged] == [line["step"] for line in mine]
+    np.testing.assert_allclose(
+        [event.value for event in logged], [line["return_mean"] for line in mine], 1e-5
+    )
+
+
+def test_eval_plays_fresh_episodes(run, capsys):
+    main(["eval", str(run), "--episodes", "16", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [row["seed"] for row in found["seeds"]] == [3, 4]
+    for row in (*found["seeds"], found["all"]):
+        low, high = row["return_interval"]
+        assert low <= row["return_mean"] <= high
+        assert 0.0 <= row["stop_rate"] <= 1.0 and row["terminated_rate"] == 0.0
+
+
+def test_video_is_a_film(run, tmp_path):
+    film = tmp_path / "episode.gif"
+    main(["video", str(run), str(film)])
+    with Image.open(film) as image:
+        assert image.n_frames > 1
+        assert image.width > 100 and image.height > 100
+
+
+def test_the_papers_preset_trains(tmp_path):
+    out = tmp_path / "paper"
+    words = ("train", "breakout", "termpg", "--preset", "paper", "--steps", "1024")
+    main([*words, "--out", str(out)])
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["preset"] == "paper"
+    assert summary["seeds"][0]["return_mean"] is not None
+    config = json.loads((out / "config.json").read_text())
+    assert "paper" in json.dumps(config)
