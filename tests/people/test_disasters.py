@@ -124,6 +124,12 @@ def test_bad_options_are_said(tmp_path, capsys, options, words):
     assert words in refused(capsys, *db, *port, *options)
 
 
+def test_a_folder_without_runs_is_said(tmp_path, capsys):
+    db = str(tmp_path / "p.db")
+    said = refused(capsys, "--db", db, "--port", "0", "--policies", str(tmp_path))
+    assert "found none" in said
+
+
 def test_the_first_start_prints_tokens_once(tmp_path):
     from termdp.people.app import Settings
     from termdp.people.serving import prepare

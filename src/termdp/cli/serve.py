@@ -4,6 +4,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import tyro
+
 
 @dataclass(frozen=True)
 class Args:
@@ -25,7 +27,7 @@ class Args:
     """Folder with runs of Backseat Driver; scripted drivers without."""
     decisions: int = 250
     """Longest ride on the Ride page, in decisions."""
-    no_tokens: bool = False
+    no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let anybody join without an invite; only on this machine."""
 
 

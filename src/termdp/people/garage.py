@@ -4,6 +4,7 @@ How an agent drives does not depend on who watches, except that a stop ends the 
 the server simulates rides before anybody asks; a request takes one from the shelf.
 """
 
+import logging
 import secrets
 import threading
 import time
@@ -90,6 +91,7 @@ class Garage:
             self._shelves = [deque(self._drive(i)) for i in range(len(drivers))]
         except Exception as error:  # whoever asks for a ride gets to know
             self._failure = error
+            logging.getLogger(__name__).error("no drivers: %s", error)
             return
         finally:
             self._ready.set()

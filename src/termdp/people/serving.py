@@ -146,6 +146,11 @@ def _loader(policies: Path | None) -> "Callable[[], Sequence[Driver]]":
         return scripted_drivers
     if not policies.is_dir():
         raise ValueError(f"expected a folder of runs, got {policies}: no such folder")
+    if not any(policies.glob("**/config.json")):
+        raise ValueError(
+            f"expected runs in {policies}, found none: train one with `termdp train "
+            f"backseat termpg --out {policies}/NAME`, or leave out --policies"
+        )
 
     def load() -> "Sequence[Driver]":
         from termdp.people.trained import drivers_in
