@@ -89,7 +89,7 @@ def _record(args: Args) -> tuple[str, dict]:
     from termdp.people.study_files import study_record
 
     if args.study.endswith(".parquet"):
-        record = dataset.read(Path(args.study))
+        record = dataset.read_record(Path(args.study))
         return record["study"]["name"], record
     store = Store.open(args.db)
     try:

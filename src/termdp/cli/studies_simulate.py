@@ -2,7 +2,7 @@
 
 import json
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import tyro
@@ -51,7 +51,7 @@ def run(args: Args) -> None:
             store.study(args.study)  # say so before a server is started
         finally:
             store.close()
-        server = own_server(args.db)
+        server: AbstractContextManager[tuple[str, str]] = own_server(args.db)
     elif not token:
         raise ValueError(f"expected the server's admin token in {ADMIN_VARIABLE}")
     else:

@@ -41,8 +41,10 @@ class Args:
     """Folder of the run; runs/ENV-METHOD unless given."""
     resume: Path | None = None
     """Go on with the run in this folder; nothing else is needed."""
-    observer: bool = True
-    """Whether the benchmark's observer watches; --no-observer for the bare game."""
+    observer: Path | None = None
+    """File of a fitted observer (`termdp studies fit`) instead of the benchmark's."""
+    no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Nobody watches: the bare game."""
     stop_handling: str | None = None
     """What a stop is for the values: expected, cut or ignored."""
     optimism: str | None = None
@@ -92,6 +94,8 @@ def run(args: Args) -> None:
     from termdp.training import loggers
     from termdp.training.train import resume, train
 
+    if args.no_observer and args.observer is not None:
+        raise ValueError("expected --observer or --no-observer, got both")
     every = {name: getattr(args, name) for name in (*_RUN, *_METHOD)}
     given: dict[str, Any] = {k: v for k, v in every.items() if v is not None}
     stop = _stop_on_interrupt()
@@ -123,8 +127,8 @@ def run(args: Args) -> None:
         else:
             options: dict[str, Any] = dict(given)
             env, method = options.pop("env"), options.pop("method")
-            if not args.observer:
-                options["observer"] = False
+            if args.no_observer or args.observer is not None:
+                options["observer"] = args.observer or False
             result = train(env, method, out=out, **options, **controls)
     if result.summary is None:
         print(
@@ -152,10 +156,23 @@ def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
                 f"expected {flag} {known.get(name)} as in {out}, got {value}: a run "
                 "resumes with the configuration it began with"
             )
-    if not args.observer and settings.env_overrides.get("observer") is not False:
-        raise ValueError(f"expected no --no-observer: the run in {out} has an observer")
+    _check_same_observer(out, settings.env_overrides.get("observer"), args)
     if args.out is not None and args.out.resolve() != out.resolve():
         raise ValueError(f"expected no --out next to --resume {out}, got {args.out}")
+
+
+def _check_same_observer(out: Path, known: Any, args: Args) -> None:
+    """--observer and --no-observer next to --resume must say what the run has."""
+    if args.no_observer and known is not False:
+        raise ValueError(f"expected no --no-observer: the run in {out} has an observer")
+    if args.observer is None:
+        return
+    has_file = isinstance(known, str)
+    if not has_file or args.observer.read_bytes() != Path(known).read_bytes():
+        raise ValueError(
+            f"expected the observer that the run in {out} began with, got "
+            f"{args.observer}: leave it out"
+        )
 
 
 def _stop_on_interrupt() -> Callable[[], bool]:

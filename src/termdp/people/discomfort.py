@@ -55,7 +55,7 @@ def discomfort(
         return Discomfort(nothing, nothing, nothing)
     rest = -length % _BLOCK
     padded = [
-        np.pad(x, [(0, rest)] + [(0, 0)] * (x.ndim - 1))
+        jnp.asarray(np.pad(x, [(0, rest)] + [(0, 0)] * (x.ndim - 1)))
         for x in (observations, actions)
     ]
     if jax.tree_util.all_leaves([observer.cost]):
@@ -68,13 +68,12 @@ def discomfort(
 def _along(
     observer: Observer, observations: jax.Array, actions: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    observations, actions = jnp.asarray(observations), jnp.asarray(actions)
     costs = jax.vmap(observer.cost)(observations, actions).astype(jnp.float32)
     length = len(actions)
     if observer.leak is not None:
         accumulated = _leaky(costs, observer.leak)
     else:
-        window = length if observer.window is None else observer.window
+        window = jnp.asarray(length if observer.window is None else observer.window)
         accumulated = window_sums(costs, window, jnp.zeros(length, bool))
     logistic = stop_probability(accumulated, observer.bias)
     probability = logistic + observer.background * (1.0 - logistic)
@@ -83,7 +82,7 @@ def _along(
 
 def _leaky(costs: jax.Array, leak: jax.Array | float | int | np.ndarray) -> jax.Array:
     def add(before: jax.Array, cost: jax.Array) -> tuple[jax.Array, jax.Array]:
-        now = leak * before + cost
+        now = jnp.asarray(leak) * before + cost
         return now, now
 
     return jax.lax.scan(add, jnp.zeros(()), costs)[1]

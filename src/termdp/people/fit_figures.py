@@ -30,7 +30,7 @@ def window_figure(fit: StudyFit, seed: int) -> Figure:
     axes.set_xlabel("window in decisions")
     axes.set_ylabel("held-out log-likelihood per ride")
     axes.set_title(f"Chosen window: {fit.best_window} decisions", loc="left")
-    axes.legend(frameon=False, loc="center right")
+    figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure
 
 

@@ -116,9 +116,9 @@ def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
         having = noticed[:, index]
         if 0 < having.sum() < len(having):
             extra = float(costs[having].mean() - costs[~having].mean())
-            rows.append({"percept": percept, "extra_cost": extra})
-    rows.sort(key=lambda row: -abs(row["extra_cost"]))
-    return rows[:most]
+            rows.append((extra, percept))
+    rows.sort(key=lambda row: -abs(row[0]))
+    return [{"percept": name, "extra_cost": extra} for extra, name in rows[:most]]
 
 
 def _named(fit: StudyFit, name: str) -> Any:

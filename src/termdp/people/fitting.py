@@ -155,7 +155,7 @@ def fit_study(
 
 def pooled_settings(settings: FitSettings) -> FitSettings:
     """For everybody together: larger draws, as there is more to see."""
-    draws = 4 * settings.config.segments_per_step
+    draws = 2 * settings.config.segments_per_step
     config = dataclasses.replace(settings.config, segments_per_step=draws)
     return dataclasses.replace(settings, config=config)
 

@@ -202,7 +202,9 @@ def _tasks(
     kept = np.pad(kept, [(0, 0), (0, num_rides - len(group.rides))])
     return Task(
         window=jnp.asarray([window for window, _ in pairs for _ in range(count)]),
-        labels=jnp.asarray(np.stack([labels[d] for _, d in pairs for _ in range(count)])),
+        labels=jnp.asarray(
+            np.stack([labels[d] for _, d in pairs for _ in range(count)])
+        ),
         weights=jnp.asarray(np.tile(kept, (len(pairs), 1))[..., None], jnp.float32),
     )
 

@@ -130,14 +130,15 @@ def _fit(
 ) -> ensemble.CostState:
     key_init, key_draw = jax.random.split(key)
     state = ensemble.init(key_init, data.noticed[0, 0], ACTIONS, config)
-    used = (task.labels != NO_LABEL) & (_weights(data, task).sum(axis=-1) > 0)
+    weights = _weights(data, task)  # once: looking it up in every step is slow
+    used = (task.labels != NO_LABEL) & (weights.sum(axis=-1) > 0)
     stops = (used & (task.labels == STOPPED)).sum()
     state = ensemble.with_initial_bias(state, stops, used.sum(), config)
     # A step's share of stops, as in `termdp.costs.fit`: the prior is per stop.
     sparsity = config.sparsity * (stops + 1.0) / (used.sum() + 2.0)
 
     def step(state: ensemble.CostState, key: jax.Array) -> Any:
-        segments = _draw(key, data, task, config)
+        segments = _draw(key, data, task.labels, weights, config)
         state, metrics = gradient_step(state, segments, task.window, sparsity, config)
         return state, metrics.loss
 
@@ -150,14 +151,18 @@ def _weights(data: FitData, task: Task) -> jax.Array:
     return jnp.where(data.owner[..., None] < 0, 0.0, task.weights[data.owner])
 
 
-def _draw(key: jax.Array, data: FitData, task: Task, config: CostConfig) -> Segments:
+def _draw(
+    key: jax.Array,
+    data: FitData,
+    labels: jax.Array,
+    weights: jax.Array,
+    config: CostConfig,
+) -> Segments:
     """Rows of whole rides for every member."""
     shape = (config.members, config.segments_per_step)
     rows = jax.random.randint(key, shape, 0, data.owner.shape[1])
-    labels = jnp.moveaxis(task.labels[:, rows], 0, 1)
-    weights = jax.vmap(lambda row, w: w[:, row], in_axes=(0, 2))(
-        rows, _weights(data, task)
-    )
+    labels = jnp.moveaxis(labels[:, rows], 0, 1)
+    weights = jax.vmap(lambda row, w: w[:, row], in_axes=(0, 2))(rows, weights)
     size = data.owner.shape[0] * config.segments_per_step
     return Segments(
         obs=jnp.moveaxis(data.noticed[:, rows], 0, 1),  # [M, T, S, SIZE]
@@ -178,7 +183,7 @@ def mean_costs(state: ensemble.CostState, noticed: jax.Array) -> jax.Array:
 def ride_log_likelihoods(
     logits: jax.Array, labels: jax.Array, owner: jax.Array, num_rides: int
 ) -> jax.Array:
-    """log P(what happened) of each ride, `[R]`: the sum over its labelled decisions."""
+    """Log P(what happened) of each ride, `[R]`: the sum over its labelled decisions."""
     signed = jnp.where(labels == STOPPED, logits, -logits)
     each = jnp.where(labels == NO_LABEL, 0.0, jax.nn.log_sigmoid(signed))
     # What belongs to no ride has no label: it adds 0 to the first one.

@@ -4,12 +4,14 @@ DIR/config.json        what was asked for, enough to resume
 DIR/metrics.jsonl      one line per seed and iteration
 DIR/checkpoints/…      see `termdp.training.checkpoint`
 DIR/snapshots/…        policies on the way, if asked for: `termdp.training.snapshots`
+DIR/observer.safetensors    a copy of the observer, if one from disk watches
 DIR/summary.json       results, written when the run is complete
 """
 
 import dataclasses
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from termdp.provenance import versions
 
 # The host sees the policy about fifty times in a run, see `session.chunk_length`.
 MOST_SNAPSHOTS = 50
+OBSERVER_FILE = "observer.safetensors"
 _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
 
 
@@ -95,6 +98,7 @@ class RunFolder:
             )
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
+        settings = folder._with_own_observer(settings)
         record = {"settings": dataclasses.asdict(settings), "versions": versions()}
         write_json(path / "config.json", record)
         folder.metrics.touch()
@@ -105,12 +109,25 @@ class RunFolder:
         """An existing run and what it was asked for."""
         try:
             record = json.loads((path / "config.json").read_text())
-            return cls(path), RunSettings(**record["settings"])
+            settings = RunSettings(**record["settings"])
         except (OSError, KeyError, TypeError, *_NO_JSON) as error:
             raise ValueError(
                 f"expected the folder of a run, got {path}: its config.json is missing "
                 f"or damaged ({type(error).__name__})"
             ) from error
+        observer = settings.env_overrides.get("observer")
+        if isinstance(observer, str):
+            settings.env_overrides["observer"] = str(path / observer)
+        return cls(path), settings
+
+    def _with_own_observer(self, settings: RunSettings) -> RunSettings:
+        """Copy an observer from disk, so that the run needs nothing else to resume."""
+        source = settings.env_overrides.get("observer")
+        if not isinstance(source, str):
+            return settings
+        shutil.copyfile(source, self.path / OBSERVER_FILE)
+        overrides = settings.env_overrides | {"observer": OBSERVER_FILE}
+        return dataclasses.replace(settings, env_overrides=overrides)
 
     def append_metrics(self, lines: Iterable[dict[str, Any]]) -> int:
         """Add lines; returns the file's length once they are on disk."""

@@ -56,6 +56,8 @@ def train(
     """
     controls = {name: options.pop(name) for name in CONTROLS if name in options}
     snapshots = options.pop("snapshots", 0)
+    if isinstance(options.get("observer"), Path):
+        options["observer"] = str(options["observer"])
     changes = {name: options.pop(name) for name in METHOD_NUMBERS if name in options}
     settings = RunSettings(
         env=env if isinstance(env, str) else env.name,

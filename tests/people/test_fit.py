@@ -1,0 +1,258 @@
+"""The window classifier: labels, packing, calibration, and the window it finds."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from termdp.cli import main
+from termdp.people import dataset
+from termdp.people.fitting import check_enough, fit_study, showings_of
+from termdp.people.observer_file import shipped_path
+from termdp.people.passengers import PASSENGERS, react
+from termdp.people.rides import game, replay
+from termdp.people.sight import see
+from termdp.people.store import Store
+from termdp.people.track import ride_data
+from termdp.people.watched import (
+    WatchedRide,
+    folds,
+    noticed_in,
+    pack_rides,
+    ride_labels,
+)
+from termdp.people.window_choice import (
+    FitSettings,
+    HeldOut,
+    compare,
+    constant_log_likelihood,
+    personal_groups,
+)
+from termdp.people.window_fit import calibrate, ride_log_likelihoods
+
+QUICK = FitSettings(windows=(15, 25, 35, 45, 55), delays=(1, 2), num_folds=3)
+QUICK = dataclasses.replace(
+    QUICK, config=dataclasses.replace(QUICK.config, num_steps=150)
+)
+
+
+@pytest.fixture(scope="module")
+def parquet():
+    with shipped_path() as observer:
+        yield observer.with_suffix(".parquet")
+
+
+@pytest.fixture(scope="module")
+def record(parquet):
+    return dataset.read_record(parquet)
+
+
+@pytest.fixture(scope="module")
+def showings(record):
+    return showings_of(record)
+
+
+def test_labels():
+    assert ride_labels(4, "stopped", 0).tolist() == [0, 0, 0, 1]
+    assert ride_labels(4, "game_over", 0).tolist() == [0, 0, 0, -1]
+    assert ride_labels(4, "truncated", 0).tolist() == [0, 0, 0, 0]
+    assert ride_labels(4, "stopped", 2).tolist() == [0, 1, -1, -1]
+    assert ride_labels(4, "game_over", 2).tolist() == [0, -1, -1, -1]
+    assert ride_labels(4, "truncated", 2).tolist() == [0, 0, -1, -1]
+    assert ride_labels(2, "stopped", 5).tolist() == [1, -1]
+    assert ride_labels(2, "game_over", 5).tolist() == [-1, -1]
+    assert ride_labels(2, "truncated", 5).tolist() == [-1, -1]
+
+
+def test_packing_keeps_every_ride_whole(showings):
+    road, rides = game().road, showings[:40]
+    packed = pack_rides(road, rides)
+    labels = packed.labels(1)
+    assert (packed.owner >= 0).sum() == sum(map(len, rides))
+    for index, (row, first) in enumerate(packed.places()):
+        ride = rides[index]
+        part = slice(first, first + len(ride))
+        assert (packed.owner[part, row] == index).all()
+        assert packed.starts[first, row] and not packed.starts[part, row][1:].any()
+        expected = noticed_in(road, ride.observations, ride.actions)
+        assert np.array_equal(packed.noticed[part, row], expected)
+        assert np.array_equal(labels[part, row], ride_labels(len(ride), ride.end, 1))
+
+
+def test_showings_of_a_ride_stay_in_one_fold(showings):
+    fold = folds(showings, 4, 0)
+    by_ride = {}
+    for ride, place in zip(showings, fold, strict=True):
+        by_ride.setdefault(ride.ride, set()).add(int(place))
+    assert all(len(places) == 1 for places in by_ride.values())
+    assert np.bincount(fold).min() > len(showings) / 8
+
+
+def test_likelihood_of_rides_by_hand():
+    logits = jnp.array([[0.0, 2.0], [1.0, -1.0], [3.0, 5.0]])
+    labels = jnp.array([[0, 0], [1, 0], [-1, -1]])
+    owner = jnp.array([[0, 1], [0, 1], [0, -1]])
+    found = ride_log_likelihoods(logits, labels, owner, 2)
+    first = np.log(0.5) + np.log(1 / (1 + np.exp(-1)))
+    second = np.log(1 - 1 / (1 + np.exp(-2))) + np.log(1 - 1 / (1 + np.exp(1)))
+    np.testing.assert_allclose(found, [first, second], rtol=1e-5)
+
+
+def test_calibration_is_logistic_regression():
+    rng = np.random.default_rng(0)
+    sums = rng.gamma(2.0, 1.0, size=(400, 20)).astype(np.float32)
+    chance = 1 / (1 + np.exp(11 - 2.5 * sums))
+    labels = (rng.random(sums.shape) < chance).astype(np.int8)
+    labels[rng.random(sums.shape) < 0.1] = -1
+    weights = rng.integers(0, 3, sums.shape).astype(np.float32)
+    scale, bias = calibrate(
+        jnp.asarray(sums), jnp.asarray(labels), jnp.asarray(weights), jnp.float32(6)
+    )
+    used, sign = labels >= 0, np.where(labels == 1, 1, -1)
+
+    def loss(numbers):
+        logits = sign * (numbers[0] * sums - numbers[1])
+        return (weights * np.logaddexp(0, -logits))[used].sum()
+
+    expected = minimize(loss, [1.0, 6.0]).x
+    np.testing.assert_allclose([scale, bias], expected, rtol=2e-3)
+
+
+def test_constant_model_and_bootstrap():
+    labels = np.array([[0, 0, 0, 1, -1]])
+    expected = (3 * np.log(0.75) + np.log(0.25)) / 2
+    assert constant_log_likelihood(labels, 2) == pytest.approx(expected)
+    better = np.random.default_rng(0).normal(size=(2, 50))
+    better[1] += 10
+    intervals, best = HeldOut((5, 35), better, []).bootstrap(0)
+    assert (best == 35).all() and (intervals[1] > intervals[0]).all()
+
+
+def test_the_shipped_stops_are_those_of_the_data_card(record, showings):
+    assert sum(ride.end == "stopped" for ride in showings) == 512
+    assert {row["kind"] for row in record["supervisors"]} == {"simulated"}
+    assert [row["name"] for row in record["supervisors"]] == [
+        passenger.name for passenger in PASSENGERS
+    ]
+
+
+def react_anew(record, seed, memory):
+    """Other passengers, all with the same memory, on the shipped rides."""
+    rng = np.random.default_rng(seed)
+    people = [dataclasses.replace(p, memory=memory) for p in PASSENGERS]
+    found, road = [], game().road
+    for number, row in enumerate(record["rides"]):
+        ride = dataset.ride_of(row)
+        played, seen = replay(ride), see(road, ride_data(ride))
+        own_end = "game_over" if played.game_over[-1] else "truncated"
+        for passenger in (people[number % 5], people[(number + 1) % 5]):
+            decision = react(passenger, seen, rng, 200.0).decision
+            length = len(ride) if decision is None else decision + 1
+            found.append(
+                WatchedRide(
+                    str(number),
+                    passenger.name,
+                    played.observations[:length],
+                    ride.actions[:length],
+                    own_end if decision is None else "stopped",
+                )
+            )
+    stops = np.cumsum([ride.end == "stopped" for ride in found])
+    return found[: int(np.searchsorted(stops, 512)) + 1]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_memory_of_35_decisions_is_found(record, seed):
+    rides = react_anew(record, seed, memory=35)
+    groups = personal_groups(game().road, rides, QUICK)
+    assert len(groups) == 5
+    pairs = [(window, 2) for window in QUICK.windows]
+    found = compare(groups, pairs, QUICK.windows, QUICK)
+    assert 25 <= found.best <= 45
+    means = dict(zip(found.cases, found.means, strict=True))
+    assert means[35] > means[15] + 0.1 and means[35] > means[55] + 0.1
+
+
+@pytest.fixture(scope="module")
+def fitted(parquet, tmp_path_factory):
+    """The whole command on the shipped dataset, with few steps."""
+    out = tmp_path_factory.mktemp("fit") / "results"
+    words = ["studies", "fit", str(parquet), "--out", str(out), "--steps", "40"]
+    main([*words, "--max-window", "40", "--window", "35"])
+    return out
+
+
+def test_the_folder_of_results(fitted):
+    summary = json.loads((fitted / "summary.json").read_text())
+    assert (summary["stops"], summary["window"]) == (512, 35)
+    assert [row["value"] for row in summary["windows"]] == list(range(5, 41, 5))
+    for row in summary["windows"]:
+        assert row["interval"][0] < row["log_likelihood"] < row["interval"][1]
+    assert set(summary["supervisors"]) == {"pooled", *(p.name for p in PASSENGERS)}
+    page = (fitted / "index.html").read_text()
+    for name in ("windows.svg", "calibration.svg", "moments.svg", "delays.svg"):
+        assert (fitted / name).stat().st_size > 5000 and name in page
+    assert (fitted / "observer-simulated-ada.safetensors").exists()
+    assert not list(fitted.parent.glob(".*draft"))
+
+
+def test_models_without_a_supervisor_of_their_own(showings):
+    """Too few stops per supervisor: the pooled model decides."""
+    few = []
+    for name in sorted({ride.supervisor for ride in showings}):
+        few += [ride for ride in showings if ride.supervisor == name][:24]
+    config = dataclasses.replace(QUICK.config, num_steps=5)
+    settings = FitSettings(windows=(30, 35), delays=(2,), num_folds=2, config=config)
+    fit = fit_study(few, settings)
+    assert fit.groups == [] and set(fit.observers) == {"pooled"}
+
+
+def exit_code_and_words(capsys, *words):
+    with pytest.raises(SystemExit) as exit_info:
+        main(list(words))
+    return exit_info.value.code, capsys.readouterr().err
+
+
+def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings):
+    db, out = str(tmp_path / "people.db"), tmp_path / "out"
+    store = Store.open(db)
+    store.create_study("empty")
+    store.close()
+    cases = {
+        ("empty",): "expected at least 20 reviewed rides in study empty, got 0",
+        ("nobody",): r"expected the name of a study (empty), got 'nobody'",
+        (str(tmp_path / "no.parquet"),): "no such file",
+        ("empty", "--steps", "0"): "expected at least 1 gradient step",
+        ("empty", "--max-window", "5"): "expected --max-window from 10",
+        ("empty", "--window", "0"): "expected --window from 1",
+    }
+    for words, sentence in cases.items():
+        code, said = exit_code_and_words(
+            capsys, "studies", "fit", *words, "--db", db, "--out", str(out)
+        )
+        assert code == 2 and sentence in said and said.count("\n") == 1, said
+        assert not out.exists()
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    code, said = exit_code_and_words(
+        capsys, "studies", "fit", "empty", "--db", db, "--out", str(out)
+    )
+    assert code == 2 and "exists: choose another --out" in said
+    gentle = [ride for ride in showings if ride.end != "stopped"][:30]
+    with pytest.raises(ValueError, match="expected at least 20 stops in study x"):
+        check_enough(gentle, "x")
+    for words, sentence in {
+        ("--agents", str(tmp_path / "no")): "no such folder",
+        ("--agents", str(tmp_path)): "expected runs in",
+        ("--count", "0"): "expected at least 1 ride",
+    }.items():
+        code, said = exit_code_and_words(
+            capsys, "studies", "rides", "s", *words, "--db", str(tmp_path / "new.db")
+        )
+        assert code == 2 and sentence in said
+        assert not (tmp_path / "new.db").exists()
+    assert jax.devices()
