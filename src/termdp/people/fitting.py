@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from termdp.costs.buffer import NO_LABEL, STOPPED
@@ -22,10 +21,10 @@ from termdp.people.window_choice import (
     HeldOut,
     compare,
     constant_log_likelihood,
+    fit_whole,
     make_group,
     personal_groups,
 )
-from termdp.people.window_fit import Task, fit_many, to_device
 
 MEMBERS = 3
 MIN_RIDES = 20
@@ -135,9 +134,9 @@ def fit_study(
         windows = compare(groups, pairs, settings.windows, settings)
     chosen = windows.best if window is None else window
     listen("fitting the observers")
-    observers = {POOLED: final_observer(road, pooled, chosen, delay, shared)}
-    for group in groups:
-        observers[group.name] = final_observer(road, group, chosen, delay, settings)
+    observers = final_observers(road, [pooled], chosen, delay, shared)
+    if groups:
+        observers |= final_observers(road, groups, chosen, delay, settings)
     labels = pooled.packed.labels(delay)
     return StudyFit(
         delay=delay,
@@ -160,29 +159,28 @@ def pooled_settings(settings: FitSettings) -> FitSettings:
     return dataclasses.replace(settings, config=config)
 
 
-def final_observer(
-    road: Road, group: Group, window: int, delay: int, settings: FitSettings
-) -> Observer:
-    """An ensemble on all of a group's rides; each member has its own bootstrap."""
+def final_observers(
+    road: Road,
+    groups: Sequence[Group],
+    window: int,
+    delay: int,
+    settings: FitSettings,
+) -> dict[str, Observer]:
+    """For each group an ensemble on all its rides; each member has its bootstrap."""
     config = dataclasses.replace(settings.config, members=MEMBERS)
-    rng = np.random.default_rng(settings.seed)
-    count = group.packed.num_rides
-    drawn = rng.poisson(1.0, size=(1, count, MEMBERS))
-    task = Task(
-        window=jnp.asarray([window]),
-        labels=jnp.asarray(group.packed.labels(delay))[None],
-        weights=jnp.asarray(drawn, jnp.float32),
-    )
-    key = jax.random.key(settings.seed)
-    fitted = fit_many(key, to_device(group.packed), task, config, count)
-    fitted = jax.tree.map(lambda x: x[0], fitted)
-    cost = PassengerCost(
-        weights=fitted.costs.average.network,
-        scale=fitted.scale,
-        network=fitted.costs.network,
-        road=road,
-    )
-    return Observer(cost, window=window, bias=float(fitted.bias))
+    settings = dataclasses.replace(settings, config=config)
+    fitted = fit_whole(groups, window, delay, settings)
+    found = {}
+    for index, group in enumerate(groups):
+        mine = jax.tree.map(lambda x, i=index: x[i, 0], fitted)
+        cost = PassengerCost(
+            weights=mine.costs.average.network,
+            scale=mine.scale,
+            network=mine.costs.network,
+            road=road,
+        )
+        found[group.name] = Observer(cost, window=window, bias=float(mine.bias))
+    return found
 
 
 def calibration(

@@ -156,6 +156,28 @@ def compare(
     return HeldOut(cases, np.concatenate(likelihoods, axis=1), logits)
 
 
+def fit_whole(
+    groups: Sequence[Group], window: int, delay: int, settings: FitSettings
+) -> Fitted:
+    """One model per group on all its rides, `[groups, 1, ...]`; members bootstrap."""
+    size = max(group.packed.owner.shape[1] for group in groups)
+    num_rides = max(group.packed.num_rides for group in groups)
+    rng = np.random.default_rng(settings.seed)
+    shape = (1, num_rides, settings.config.members)
+    tasks = []
+    for group in groups:
+        task = _tasks(group, [(window, delay)], size, num_rides, 1)
+        drawn = rng.poisson(1.0, size=shape)
+        tasks.append(dataclasses.replace(task, weights=jnp.asarray(drawn, jnp.float32)))
+    return _fit_groups(
+        jax.random.key(settings.seed),
+        jax.tree.map(lambda *x: jnp.stack(x), *(_data(g.packed, size) for g in groups)),
+        jax.tree.map(lambda *x: jnp.stack(x), *tasks),
+        settings.config,
+        num_rides,
+    )
+
+
 def _held_out_logits(group: Group, logits: np.ndarray, count: int) -> np.ndarray:
     """At each decision the logit of the model that had not seen its ride, `[W, T, N]`."""
     owner = group.packed.owner

@@ -19,7 +19,6 @@ from termdp.costs.config import CostConfig
 from termdp.costs.fit import gradient_step
 from termdp.costs.network import ActionSpec
 from termdp.costs.sampling import Segments
-from termdp.people.watched import Packed
 from termdp.termination import window_sums
 
 # Percepts are of the observation and the action: nothing is left for the network to add.
@@ -53,15 +52,6 @@ class FitData:
     noticed: jax.Array
     starts: jax.Array
     owner: jax.Array
-
-
-def to_device(packed: Packed) -> FitData:
-    """The rides as arrays on the device."""
-    return FitData(
-        noticed=jnp.asarray(packed.noticed),
-        starts=jnp.asarray(packed.starts),
-        owner=jnp.asarray(packed.owner),
-    )
 
 
 @struct.dataclass
