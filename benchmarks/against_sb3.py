@@ -1,0 +1,168 @@
+"""Decisions per second of training: ours against Stable-Baselines3's PPO, in one run.
+
+    pip install 'termdp[sb3]'
+    python benchmarks/against_sb3.py [--steps 65536]
+
+Same game (Breakout with its observer, 64 copies, stepped by one compiled call for both),
+same network (16 3×3 filters, dense 256, heads), same updates (rollouts of 32 decisions,
+4 passes in 16 minibatches). Time is of training after a first iteration, so without
+compilation; rounds alternate, the best of each counts.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
+
+from termdp.agents.methods import find_method
+from termdp.gym.vector_face import JaxVectorEnv
+from termdp.registry import make
+from termdp.training.loop import Job, Trainer
+from termdp.training.presets import make_config
+
+NUM_ENVS = 64
+
+
+class Copies(VecEnv):
+    """Our vector environment behind SB3's face."""
+
+    def __init__(self) -> None:
+        self.inner = JaxVectorEnv(*make("breakout"), NUM_ENVS, "SameStep")
+        shape = self.inner.single_observation_space.shape
+        space = gymnasium.spaces.Box(0.0, 1.0, shape, np.float32)
+        super().__init__(NUM_ENVS, space, self.inner.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        return self.inner.reset(seed=0)[0].astype(np.float32)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = actions
+
+    def step_wait(self) -> Any:
+        seen, rewards, ended, cut, infos = self.inner.step(self.actions)
+        done = ended | cut
+        details: list[dict[str, Any]] = [{} for _ in range(NUM_ENVS)]
+        for i in np.flatnonzero(done):
+            details[i] = {
+                "terminal_observation": infos["final_observation"][i],
+                "TimeLimit.truncated": bool(cut[i] and not ended[i]),
+            }
+        return seen.astype(np.float32), rewards.astype(np.float32), done, details
+
+    def close(self) -> None:
+        pass
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list:
+        return [getattr(self.inner, attr_name, None)] * NUM_ENVS
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError
+
+    def env_method(self, method_name: str, *args: Any, **kwargs: Any) -> list:
+        raise NotImplementedError
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * NUM_ENVS
+
+
+class Trunk(BaseFeaturesExtractor):
+    """One 3×3 convolution, then a dense layer, as the preset `fast` has it."""
+
+    def __init__(self, space: Any, filters: int, hidden: int) -> None:
+        super().__init__(space, hidden)
+        height, width, channels = space.shape
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, filters, 3),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(filters * (height - 2) * (width - 2), hidden),
+            nn.ReLU(),
+        )
+
+    def forward(self, seen: torch.Tensor) -> torch.Tensor:
+        return self.layers(seen.permute(0, 3, 1, 2))
+
+
+def sb3_agent(config: Any) -> PPO:
+    size = NUM_ENVS * config.rollout_steps
+    return PPO(
+        "MlpPolicy",
+        Copies(),
+        learning_rate=config.learning_rate,
+        n_steps=config.rollout_steps,
+        batch_size=size // config.ppo.num_minibatches,
+        n_epochs=config.ppo.num_epochs,
+        gamma=0.99,
+        gae_lambda=config.gae_lambda,
+        clip_range=config.ppo.clip,
+        policy_kwargs={
+            "features_extractor_class": Trunk,
+            "features_extractor_kwargs": {
+                "filters": config.filters,
+                "hidden": config.hidden,
+            },
+            "net_arch": [],
+        },
+        device="cpu",
+        seed=0,
+    )
+
+
+class Ours:
+    """One run of a method, compiled in chunks of the given number of iterations."""
+
+    def __init__(self, method: str, iterations: int) -> None:
+        env, params = make("breakout")
+        config = make_config("fast", env, params, 30)
+        job = Job(env, params, (find_method(method),), (0,), config, 10**6)
+        self.trainer, self.iterations = Trainer(job), iterations
+        self.trainer.compile(iterations)
+        self.state = self.trainer.init()
+
+    def learn(self) -> None:
+        self.state, _ = self.trainer.advance(self.state, self.iterations)
+        jax.block_until_ready(self.state)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--steps", type=int, default=65_536)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    env, params = make("breakout")
+    config = make_config("fast", env, params, 30)
+    iterations = max(1, args.steps // config.rollout_size)
+    steps = iterations * config.rollout_size
+    agent = sb3_agent(config)
+    agent.learn(config.rollout_size)
+    ours = {name: Ours(name, iterations) for name in ("pg", "termpg")}
+    for one in ours.values():
+        one.learn()
+    speeds: dict[str, list[float]] = {"SB3 PPO": [], "pg": [], "termpg": []}
+    for _ in range(args.rounds):
+        for name, learn in (
+            ("SB3 PPO", lambda: agent.learn(steps, reset_num_timesteps=False)),
+            ("pg", ours["pg"].learn),
+            ("termpg", ours["termpg"].learn),
+        ):
+            began = time.perf_counter()
+            learn()
+            speeds[name].append(steps / (time.perf_counter() - began))
+    best = {name: max(values) for name, values in speeds.items()}
+    print(f"{steps:,} decisions per round, {args.rounds} rounds, {torch.__version__=}")
+    for name, speed in best.items():
+        ratio = speed / best["SB3 PPO"]
+        print(f"{name:8s} {speed:10,.0f} decisions/s  {ratio:5.2f}x SB3")
+    print(f"termpg / pg wall clock: {best['pg'] / best['termpg']:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
