@@ -163,6 +163,16 @@ def verdict(results: DemoResults) -> str:
     )
 
 
+def about(env_id: str) -> str:
+    """The environment and its observer, in words."""
+    spec = find(env_id)
+    return (
+        f"{spec.description}. The observer minds: {spec.cost}. It forgets after "
+        f"{spec.window} steps and says nothing, but the more has built up, the likelier "
+        "it ends the episode. How much has built up cannot be seen."
+    )
+
+
 def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     """The page, its videos and its picture under `out`."""
     out.mkdir(parents=True, exist_ok=True)
@@ -171,12 +181,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         "PPO knows nothing of the observer. TermPG learns, from nothing but the stops, "
         "what the observer charges for. The oracle was told.",
     )
-    spec = find(settings.env)
-    page.paragraph(
-        f"{spec.description}. The observer minds: {spec.cost}. It forgets after "
-        f"{spec.window} steps and says nothing, but the more has built up, the likelier "
-        "it ends the episode. How much has built up cannot be seen."
-    )
+    page.paragraph(about(settings.env))
     page.heading("What came out")
     page.paragraph(verdict(results))
     rows = [
