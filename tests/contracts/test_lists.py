@@ -74,3 +74,16 @@ def test_as_a_module():
     )
     assert found.returncode == 2
     assert "expected a command" in found.stderr and "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("words", [["methods", "--json"], ["train", "--help"]])
+def test_a_reader_who_has_seen_enough_is_no_error(words):
+    command = subprocess.Popen(
+        [sys.executable, "-m", "termdp", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    command.stdout.close()  # as `| head -0` does, before anything is written
+    complaint = command.stderr.read()
+    command.stderr.close()
+    assert (command.wait(timeout=60), complaint) == (0, b"")

@@ -36,6 +36,19 @@ COMPILING = ("train", "eval", "video", "demo", "bench")
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; exits with code 2 when the input is at fault."""
+    try:
+        try:
+            _dispatch(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough (`termdp … | head`): nothing to complain about,
+        # and nothing more to write when Python closes its files.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _dispatch(argv: Sequence[str] | None) -> None:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
@@ -55,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
     try:
         command.run(args)
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError) as error:
         if os.environ.get("TERMDP_TRACEBACK"):
             raise
