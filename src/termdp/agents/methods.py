@@ -44,7 +44,7 @@ class Method:
         cost_penalty: α in r − α·C_optimistic.
         bonus: α in r + α·U(C).
         optimism: how members become one cost: `min` (the paper), `std`, `mean` or
-            `logit`, which earned most of the optimistic ones (docs/training.md).
+            `logit`; how they compare is in docs/training.md.
         std_factor: α in mean − α·std, for the optimism `std`.
         uncertainty: U as `range` (max − min) or `std` over the members.
         window_factor: the learner's window over the observer's.
