@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from termdp.people.client import Client
-from termdp.people.store import Store
+from termdp.people.records.store import Store
+from termdp.people.server.client import Client
 
 ADMIN = "benchmark-admin-token"
 PORT = 8947

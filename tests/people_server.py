@@ -10,13 +10,13 @@ import warnings
 import numpy as np
 
 from services import free_port
-from termdp.people import tokens
-from termdp.people.app import Settings, make_app
-from termdp.people.client import Client
-from termdp.people.drivers import random_driver
-from termdp.people.limits import Rate
-from termdp.people.rides import Ride
-from termdp.people.store import Store
+from termdp.people.driving.drivers import random_driver
+from termdp.people.driving.rides import Ride
+from termdp.people.records import tokens
+from termdp.people.records.store import Store
+from termdp.people.server.app import Settings, make_app
+from termdp.people.server.client import Client
+from termdp.people.server.limits import Rate
 
 with warnings.catch_warnings():
     # Starlette would rather see a newer httpx than ours.

@@ -5,8 +5,8 @@ from playwright.sync_api import sync_playwright
 
 from people_server import fill, serving
 from services import chromium
-from termdp.people.drivers import scripted_driver
-from termdp.people.rides import record_many
+from termdp.people.driving.drivers import scripted_driver
+from termdp.people.driving.rides import record_many
 
 FLAGS = [
     "--headless",

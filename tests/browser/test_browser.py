@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from termdp.people.client import Client
-from termdp.people.drivers import random_driver, scripted_driver
-from termdp.people.rides import game, record_many, replay
-from termdp.people.store import Store
-from termdp.people.track import ride_data
+from termdp.people.driving.drivers import random_driver, scripted_driver
+from termdp.people.driving.rides import game, record_many, replay
+from termdp.people.driving.track import ride_data
+from termdp.people.records.store import Store
+from termdp.people.server.client import Client
 from termdp.render.drawing import to_pixels
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}

@@ -4,7 +4,7 @@ import pytest
 
 from people_server import ADMIN, application, join, straight
 from services import database_url, postgres_server  # noqa: F401 (fixtures)
-from termdp.people.store import Store
+from termdp.people.records.store import Store
 
 
 @pytest.fixture

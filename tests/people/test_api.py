@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from people_server import join
-from termdp.people import limits, tokens
-from termdp.people.drivers import random_driver
-from termdp.people.rides import Ride, record, replay
+from termdp.people.driving.drivers import random_driver
+from termdp.people.driving.rides import Ride, record, replay
+from termdp.people.records import tokens
+from termdp.people.server import limits
 
 STOP = {"id": "client-id-1", "decision": 2, "latency_ms": 40}
 

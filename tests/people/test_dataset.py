@@ -10,11 +10,11 @@ import pytest
 
 from people_server import straight
 from termdp.cli import main
-from termdp.people import dataset, tokens
-from termdp.people.drivers import random_driver
-from termdp.people.rides import record_with_ends, replay
-from termdp.people.store import ConflictError, Store, Verdict, to_ride
-from termdp.people.study_files import export_study, import_study
+from termdp.people.driving.drivers import random_driver
+from termdp.people.driving.rides import record_with_ends, replay
+from termdp.people.records import dataset, tokens
+from termdp.people.records.store import ConflictError, Store, Verdict, to_ride
+from termdp.people.records.study_files import export_study, import_study
 
 COLUMNS = [
     *("episode", "step", "observation", "action", "reward"),

@@ -9,8 +9,8 @@ import pytest
 from people_server import ADMIN, Server, application, fill, join, straight
 from services import postgres
 from termdp.cli import main
-from termdp.people.client import Client
-from termdp.people.store import Store
+from termdp.people.records.store import Store
+from termdp.people.server.client import Client
 
 STOPS = 30
 SUPERVISORS = 4
@@ -131,8 +131,8 @@ def test_a_folder_without_runs_is_said(tmp_path, capsys):
 
 
 def test_the_first_start_prints_tokens_once(tmp_path):
-    from termdp.people.app import Settings
-    from termdp.people.serving import prepare
+    from termdp.people.server.app import Settings
+    from termdp.people.server.serving import prepare
 
     store = Store.open(str(tmp_path / "p.db"))
     digest, first = prepare(store, Settings(), "http://here")
@@ -145,8 +145,8 @@ def test_the_first_start_prints_tokens_once(tmp_path):
 
 
 def test_the_admin_token_may_be_given(tmp_path, monkeypatch):
-    from termdp.people import tokens
-    from termdp.people.serving import admin_token
+    from termdp.people.records import tokens
+    from termdp.people.server.serving import admin_token
 
     store = Store.open(str(tmp_path / "p.db"))
     monkeypatch.setenv("TERMDP_ADMIN_TOKEN", ADMIN)

@@ -5,8 +5,8 @@ import pytest
 
 import termdp
 from termdp.envs.backseat_costs import BackseatCoinCost
-from termdp.people.drivers import scripted_driver
-from termdp.people.rides import record, replay
+from termdp.people.driving.drivers import scripted_driver
+from termdp.people.driving.rides import record, replay
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from people_server import ADMIN, application, join, straight
-from termdp.people import admin_api, api
-from termdp.people.store import Store
+from termdp.people.records.store import Store
+from termdp.people.server import admin_api, api
 
 JSON = st.recursive(
     st.none()

@@ -3,8 +3,8 @@
 import pytest
 
 from people_server import application, join
-from termdp.people import limits
-from termdp.people.app import web_files
+from termdp.people.server import limits
+from termdp.people.server.app import web_files
 
 
 def refused(response, status, words):

@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 import termdp
 from termdp.catalogue import REGISTRY
 from termdp.cli import main
-from termdp.people.discomfort import discomfort
-from termdp.people.observer_file import (
+from termdp.people.models.discomfort import discomfort
+from termdp.people.models.observer_file import (
     MANIFEST,
     load_observer,
     read_manifest,

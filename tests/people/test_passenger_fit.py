@@ -10,29 +10,29 @@ import pytest
 from scipy.optimize import minimize
 
 from termdp.cli import main
-from termdp.people import dataset
-from termdp.people.fitting import check_enough, fit_study, showings_of
-from termdp.people.observer_file import shipped_path
-from termdp.people.passengers import PASSENGERS, react
-from termdp.people.rides import game, replay
-from termdp.people.sight import see
-from termdp.people.store import Store
-from termdp.people.track import ride_data
-from termdp.people.watched import (
+from termdp.people.driving.rides import game, replay
+from termdp.people.driving.track import ride_data
+from termdp.people.models.fitting import check_enough, fit_study, showings_of
+from termdp.people.models.observer_file import shipped_path
+from termdp.people.models.watched import (
     WatchedRide,
     folds,
     noticed_in,
     pack_rides,
     ride_labels,
 )
-from termdp.people.window_choice import (
+from termdp.people.models.window_choice import (
     FitSettings,
     HeldOut,
     compare,
     constant_log_likelihood,
     personal_groups,
 )
-from termdp.people.window_fit import calibrate, ride_log_likelihoods
+from termdp.people.models.window_fit import calibrate, ride_log_likelihoods
+from termdp.people.records import dataset
+from termdp.people.records.store import Store
+from termdp.people.simulated.passengers import PASSENGERS, react
+from termdp.people.simulated.sight import see
 
 QUICK = FitSettings(windows=(15, 25, 35, 45, 55), delays=(1, 2), num_folds=3)
 QUICK = dataclasses.replace(

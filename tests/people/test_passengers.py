@@ -6,17 +6,17 @@ import os
 import numpy as np
 import pytest
 
-from termdp.people import passengers
-from termdp.people.client import Client
-from termdp.people.drivers import STYLES, scripted_driver
-from termdp.people.passengers import PASSENGERS, Passenger, Rules, react
-from termdp.people.percepts import AHEAD, BEHIND, NAMES
-from termdp.people.rides import game, record_with_ends, replay
-from termdp.people.sight import FAR, Sight, see
-from termdp.people.simulation import own_server, review_next, simulate
-from termdp.people.store import Store
-from termdp.people.track import ride_data
-from termdp.people.watched import noticed_in
+from termdp.people.driving.drivers import STYLES, scripted_driver
+from termdp.people.driving.rides import game, record_with_ends, replay
+from termdp.people.driving.track import ride_data
+from termdp.people.models.percepts import AHEAD, BEHIND, NAMES
+from termdp.people.models.watched import noticed_in
+from termdp.people.records.store import Store
+from termdp.people.server.client import Client
+from termdp.people.simulated import passengers
+from termdp.people.simulated.passengers import PASSENGERS, Passenger, Rules, react
+from termdp.people.simulated.sight import FAR, Sight, see
+from termdp.people.simulated.simulation import own_server, review_next, simulate
 
 STEADY = {"reaction_spread": 0.0, "distraction": 0.0, "slips": 0.0, "talkative": 1.0}
 

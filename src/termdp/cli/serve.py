@@ -33,8 +33,8 @@ class Args:
 
 def run(args: Args) -> None:
     """Serve until interrupted."""
-    from termdp.people.app import Settings
-    from termdp.people.serving import Opening, serve
+    from termdp.people.server.app import Settings
+    from termdp.people.server.serving import Opening, serve
 
     if not 1 <= args.decisions <= 2000:
         raise ValueError(f"expected 1 to 2000 decisions a ride, got {args.decisions}")

@@ -42,10 +42,10 @@ class Args:
 
 def run(args: Args) -> None:
     """Create, fill, invite, print."""
-    from termdp.people.drivers import STYLES, scripted_driver
-    from termdp.people.new_rides import add_driven
-    from termdp.people.store import Store
-    from termdp.people.study_records import DEFAULT_CONSENT, check_name
+    from termdp.people.driving.drivers import STYLES, scripted_driver
+    from termdp.people.records.new_rides import add_driven
+    from termdp.people.records.store import Store
+    from termdp.people.records.study_records import DEFAULT_CONSENT, check_name
 
     if args.rides < 0:
         raise ValueError(f"expected 0 rides or more, got {args.rides}")

@@ -26,8 +26,8 @@ class Args:
 
 def run(args: Args) -> None:
     """Export and say how much."""
-    from termdp.people.store import Store
-    from termdp.people.study_files import export_study
+    from termdp.people.records.store import Store
+    from termdp.people.records.study_files import export_study
 
     store = Store.open(args.db)
     try:

@@ -43,9 +43,9 @@ def run(args: Args) -> None:
 
     from rich.console import Console
 
-    from termdp.people.fit_folder import check_new, write_results
-    from termdp.people.fitting import check_enough, fit_study, showings_of
-    from termdp.people.window_choice import FitSettings
+    from termdp.people.models.fit_folder import check_new, write_results
+    from termdp.people.models.fitting import check_enough, fit_study, showings_of
+    from termdp.people.models.window_choice import FitSettings
 
     _check(args)
     name, record = _record(args)
@@ -84,9 +84,9 @@ def _check(args: Args) -> None:
 
 
 def _record(args: Args) -> tuple[str, dict]:
-    from termdp.people import dataset
-    from termdp.people.store import Store
-    from termdp.people.study_files import study_record
+    from termdp.people.records import dataset
+    from termdp.people.records.store import Store
+    from termdp.people.records.study_files import study_record
 
     if args.study.endswith(".parquet"):
         record = dataset.read_record(Path(args.study))
@@ -100,7 +100,7 @@ def _record(args: Args) -> tuple[str, dict]:
 
 def _remember(args: Args, out: Path) -> None:
     """Let the Results page find the observer of a study in a store."""
-    from termdp.people.store import Store
+    from termdp.people.records.store import Store
 
     if args.study.endswith(".parquet"):
         return

@@ -26,8 +26,8 @@ class Args:
 
 def run(args: Args) -> None:
     """Import and say what."""
-    from termdp.people.store import Store
-    from termdp.people.study_files import import_study
+    from termdp.people.records.store import Store
+    from termdp.people.records.study_files import import_study
 
     store = Store.open(args.db)
     try:

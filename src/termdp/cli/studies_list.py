@@ -22,7 +22,7 @@ class Args:
 
 def run(args: Args) -> None:
     """Read and print."""
-    from termdp.people.store import Store
+    from termdp.people.records.store import Store
 
     store = Store.open(args.db)
     try:

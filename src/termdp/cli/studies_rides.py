@@ -39,9 +39,9 @@ def run(args: Args) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.snapshot_drivers import record_rides, snapshot_drivers
-    from termdp.people.store import Store
-    from termdp.people.study_records import NotFoundError, check_name
+    from termdp.people.driving.snapshot_drivers import record_rides, snapshot_drivers
+    from termdp.people.records.store import Store
+    from termdp.people.records.study_records import NotFoundError, check_name
 
     check_name(args.study, "study name")
     if args.count < 1:

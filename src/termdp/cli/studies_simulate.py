@@ -38,9 +38,9 @@ def run(args: Args) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.serving import ADMIN_VARIABLE
-    from termdp.people.simulation import own_server, simulate
-    from termdp.people.store import Store
+    from termdp.people.records.store import Store
+    from termdp.people.server.serving import ADMIN_VARIABLE
+    from termdp.people.simulated.simulation import own_server, simulate
 
     if args.stops < 1:
         raise ValueError(f"expected at least 1 stop to collect, got {args.stops}")

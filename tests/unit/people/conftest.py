@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from services import database_url, postgres_server  # noqa: F401 (fixtures)
-from termdp.people.rides import Ride
-from termdp.people.store import Store
+from termdp.people.driving.rides import Ride
+from termdp.people.records.store import Store
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from termdp.people.database import Database
-from termdp.people.drivers import random_driver
-from termdp.people.garage import Garage
-from termdp.people.rides import replay
-from termdp.people.tables import Setting
-from termdp.people.writer import Writer
+from termdp.people.driving.drivers import random_driver
+from termdp.people.driving.rides import replay
+from termdp.people.records.database import Database
+from termdp.people.records.tables import Setting
+from termdp.people.server.garage import Garage
+from termdp.people.server.writer import Writer
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ import threading
 import numpy as np
 import pytest
 
-from termdp.people import plan, tokens
-from termdp.people.store import (
+from termdp.people.records import plan, tokens
+from termdp.people.records.store import (
     ConflictError,
     NotFoundError,
     Store,
     Verdict,
     to_ride,
 )
-from termdp.people.tables import Base, Drive
+from termdp.people.records.tables import Base, Drive
 
 NONCE = "n" * 32
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from termdp.people.results import (
+from termdp.people.records.showing_records import Showing
+from termdp.people.records.tables import Assignment, Review, StoredRide, Supervisor
+from termdp.people.server.results import (
     agreement_table,
     cohens_kappa,
     reaction_ms,
     rides_table,
     supervisors_table,
 )
-from termdp.people.showing_records import Showing
-from termdp.people.tables import Assignment, Review, StoredRide, Supervisor
 
 
 def showing(

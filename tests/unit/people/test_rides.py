@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from termdp.people import track
-from termdp.people.drivers import (
+from termdp.people.driving import track
+from termdp.people.driving.drivers import (
     STYLES,
     Style,
     by_name,
@@ -16,7 +16,7 @@ from termdp.people.drivers import (
     random_driver,
     scripted_driver,
 )
-from termdp.people.rides import (
+from termdp.people.driving.rides import (
     Ride,
     driver_key,
     game,

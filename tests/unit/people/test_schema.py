@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import inspect, text
 
-from termdp.people import migrations
-from termdp.people.database import Database
-from termdp.people.store import Store, UnreachableError, to_ride
-from termdp.people.tables import Base
+from termdp.people.records import migrations
+from termdp.people.records.database import Database
+from termdp.people.records.store import Store, UnreachableError, to_ride
+from termdp.people.records.tables import Base
 
 
 def columns(engine):
@@ -43,7 +43,8 @@ def test_a_store_of_version_1_opens_with_all_it_holds(database_url, monkeypatch)
     with monkeypatch.context() as patch:
         old = migrations.MIGRATIONS[:1]
         patch.setattr(
-            "termdp.people.database.migrate", lambda c: migrations.migrate(c, len(old))
+            "termdp.people.records.database.migrate",
+            lambda c: migrations.migrate(c, len(old)),
         )
         database = Database.open(database_url)
     with database.writing() as session:

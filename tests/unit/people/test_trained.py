@@ -11,8 +11,8 @@ import termdp
 from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
-from termdp.people.rides import record, replay
-from termdp.people.trained import PolicyProgram, drivers_in, policy_driver
+from termdp.people.driving.rides import record, replay
+from termdp.people.driving.trained import PolicyProgram, drivers_in, policy_driver
 from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
 

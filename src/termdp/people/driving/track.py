@@ -1,0 +1,78 @@
+"""The road of a seed: which cars and coins appear when, whoever drives on it.
+
+Cars and coins come from the seed alone: the agent can take a coin only long after the
+trail behind it was laid. So the browser gets the whole road ahead of time, draws it
+smoothly, and a person's own drive needs no message to the server until it is over.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.envs.backseat_traffic import new_coins, next_wave, no_wave
+from termdp.people.driving.rides import Ride, check_seed, game, padded, step_key
+
+
+def track(seed: int, decisions: int) -> dict[str, list[int]]:
+    """What appears on the road in the first decisions.
+
+    Returns:
+        `cars` and `coins`, each a flat list of (time, lane, row): before decision
+        `time` a thing stands in `lane` with its upper row at `row`, and was not on the
+        road before. It then moves down by the road's speed.
+    """
+    check_seed(seed)
+    length = padded(decisions)
+    cars, coins = jax.tree.map(np.asarray, _appearing(jnp.int32(seed), length=length))
+    return {"cars": _places(cars[:decisions]), "coins": _places(coins[:decisions])}
+
+
+def ride_data(ride: Ride) -> dict[str, Any]:
+    """A ride for the browser: its road and its actions; not who drove."""
+    actions = "".join(map(str, ride.actions.tolist()))
+    return {"actions": actions, **track(ride.seed, len(ride) + 1)}
+
+
+def road_data() -> dict[str, int]:
+    """Sizes and speeds, for whoever plays the track."""
+    road = game().road
+    return {
+        "lanes": road.lanes,
+        "rows": road.rows,
+        "agent_row": road.agent_row,
+        "car_speed": road.car_speed,
+        "coin_speed": road.coin_speed,
+    }
+
+
+@partial(jax.jit, static_argnames=("length",))
+def _appearing(seed: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
+    """New cars and coins after each decision as words, `[length, lanes]`."""
+    env, params = game(), game().default_params
+    road = env.road
+    stored = jnp.uint32(road.bits(range(-road.margin, road.rows)))
+
+    def step(carry: Any, decision: jax.Array) -> Any:
+        cars, coins, wave = carry
+        draws = env.sample_draws(step_key(seed, decision))
+        fresh_cars, wave = next_wave(road, decision, wave, draws, params)
+        cars = (cars << road.car_speed) & stored | fresh_cars
+        coins = (coins << road.coin_speed) & stored
+        fresh_coins = new_coins(road, cars, coins, draws, params)
+        return (cars, coins | fresh_coins, wave), (fresh_cars, fresh_coins)
+
+    empty = jnp.zeros(road.lanes, jnp.uint32)
+    start = (empty, empty, no_wave(road))
+    return jax.lax.scan(step, start, jnp.arange(length))[1]
+
+
+def _places(words: np.ndarray) -> list[int]:
+    """Time, lane and row of every set bit, flat."""
+    road = game().road
+    positions = np.arange(road.margin + road.rows, dtype=np.uint32)
+    decision, lane, bit = np.nonzero((words[:, :, None] >> positions) & 1)
+    # What appears in decision t stands there before decision t + 1.
+    return np.stack([decision + 1, lane, bit - road.margin], axis=1).ravel().tolist()

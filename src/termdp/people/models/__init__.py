@@ -1,0 +1,1 @@
+"""Models of passengers fitted to their stops."""

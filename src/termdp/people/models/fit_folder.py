@@ -1,0 +1,194 @@
+"""The results of `termdp studies fit` as a folder.
+
+DIR/observer.safetensors    the pooled observer: `--observer` of `termdp train`
+DIR/observer-NAME.safetensors   one for each supervisor with enough stops
+DIR/summary.json            what was found, with intervals
+DIR/index.html              the same to look at, with the figures beside it
+"""
+
+import html
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from termdp.people.models import fit_figures
+from termdp.people.models.fitting import POOLED, StudyFit
+from termdp.people.models.observer_file import save_observer
+from termdp.people.models.percepts import NAMES
+from termdp.people.models.window_choice import HeldOut
+
+_CAPTIONS = {
+    "windows.svg": "How well models with different memories explain rides that they "
+    "have not seen. Bands: 95% intervals over rides.",
+    "delays.svg": "The same for different times from making up one's mind to pressing.",
+    "calibration.svg": "Of the decisions with a predicted chance of a stop, how many "
+    "were stopped; held out. Bars: 95% intervals.",
+    "moments.svg": "Rides that were stopped, as the supervisor's own model sees them: "
+    "which decisions cost how much, and how it added up.",
+}
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that has something in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(
+            f"expected a new folder for the results, but {folder} exists: choose "
+            "another --out"
+        )
+
+
+def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
+    """Write everything; the folder appears whole or not at all. Returns the summary."""
+    check_new(folder)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
+    draft.mkdir(parents=True)
+    try:
+        summary = summarise(study, fit, seed)
+        for name, observer in fit.observers.items():
+            facts = {
+                "study": study,
+                "supervisor": name,
+                "reaction_delay": fit.delay,
+                "stops": summary["supervisors"][name]["stops"],
+                "rides": summary["supervisors"][name]["rides"],
+            }
+            save_observer(draft / observer_name(name), observer, facts)
+        fit_figures.save_figures(draft, fit, seed)
+        (draft / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        (draft / "index.html").write_text(_page(summary), encoding="utf-8")
+        if folder.exists():
+            folder.rmdir()
+        os.replace(draft, folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return summary
+
+
+def observer_name(name: str) -> str:
+    """The file of one observer."""
+    return "observer.safetensors" if name == POOLED else f"observer-{name}.safetensors"
+
+
+def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
+    """What was found, as plain data."""
+    _, best = fit.windows.bootstrap(seed)
+    groups = {POOLED: fit.pooled, **{group.name: group for group in fit.groups}}
+    return {
+        "study": study,
+        "rides": len(fit.pooled.rides),
+        "stops": sum(ride.end == "stopped" for ride in fit.pooled.rides),
+        "window": fit.window,
+        "chosen_window": fit.best_window,
+        "chosen_window_interval": np.quantile(
+            best, [0.025, 0.975], method="nearest"
+        ).tolist(),
+        "reaction_delay": fit.delay,
+        "constant_log_likelihood": fit.constant,
+        "windows": _curve(fit.windows, seed),
+        "pooled_windows": _curve(fit.pooled_windows, seed),
+        "delays": _curve(fit.delays, seed),
+        "calibration": fit_figures.calibration_rows(fit),
+        "supervisors": {
+            name: {
+                "rides": len(group.rides),
+                "stops": sum(ride.end == "stopped" for ride in group.rides),
+                "bias": float(fit.observers[name].bias),
+                "minds": minded(fit, name),
+            }
+            for name, group in groups.items()
+        },
+    }
+
+
+def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
+    """What a model minds: mean cost of decisions with a percept, over those without."""
+    group = fit.pooled if name == POOLED else _named(fit, name)
+    packed = group.packed
+    used = packed.owner >= 0
+    noticed = packed.noticed[used].astype(bool)
+    costs = _costs(fit, name, noticed)
+    rows = []
+    for index, percept in enumerate(NAMES):
+        having = noticed[:, index]
+        if 0 < having.sum() < len(having):
+            extra = float(costs[having].mean() - costs[~having].mean())
+            rows.append((extra, percept))
+    rows.sort(key=lambda row: -abs(row[0]))
+    return [{"percept": name, "extra_cost": extra} for extra, name in rows[:most]]
+
+
+def _named(fit: StudyFit, name: str) -> Any:
+    return next(group for group in fit.groups if group.name == name)
+
+
+def _costs(fit: StudyFit, name: str, noticed: np.ndarray) -> np.ndarray:
+    import jax
+
+    from termdp.people.models.passenger_cost import cost_of
+
+    cost: Any = fit.observers[name].cost
+    return np.asarray(
+        jax.vmap(lambda x: cost_of(cost.weights, cost.scale, x, cost.network))(
+            noticed.astype(np.float32)
+        )
+    )
+
+
+def _curve(found: HeldOut, seed: int) -> list[dict[str, Any]]:
+    intervals, best = found.bootstrap(seed)
+    return [
+        {
+            "value": case,
+            "log_likelihood": float(mean),
+            "interval": interval.tolist(),
+            "share_of_bootstraps": float(np.mean(best == case)),
+        }
+        for case, mean, interval in zip(
+            found.cases, found.means, intervals, strict=True
+        )
+    ]
+
+
+def _page(summary: dict[str, Any]) -> str:
+    low, high = summary["chosen_window_interval"]
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{row['rides']}</td><td>{row['stops']}</td>"
+        f"<td>{row['bias']:.2f}</td><td>"
+        + html.escape(
+            "; ".join(
+                f"{m['percept']} {m['extra_cost']:+.2f}" for m in row["minds"][:3]
+            )
+        )
+        + "</td></tr>"
+        for name, row in summary["supervisors"].items()
+    )
+    figures = "".join(
+        f'<figure><img src="{name}" alt="{html.escape(text)}"><figcaption>'
+        f"{html.escape(text)}</figcaption></figure>"
+        for name, text in _CAPTIONS.items()
+    )
+    name = html.escape(summary["study"])
+    return f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{name}: passenger model</title>
+<meta name="viewport" content="width=device-width">
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
+  padding: 0 1rem; color: #1a202c }}
+table {{ border-collapse: collapse }} td, th {{ padding: .2rem .8rem; text-align: left;
+  border-bottom: 1px solid #e2e8f0 }}
+figure {{ margin: 2rem 0 }} img {{ max-width: 100% }} figcaption {{ color: #4a5568 }}
+</style>
+<h1>{name}</h1>
+<p>{summary["stops"]} stops in {summary["rides"]} reviews. Chosen window:
+<b>{summary["chosen_window"]} decisions</b> (95% of bootstraps within {low} and {high});
+window of the saved observers: {summary["window"]}. Reaction delay:
+{summary["reaction_delay"]} decisions.</p>
+<table><tr><th>model</th><th>reviews</th><th>stops</th><th>bias</th>
+<th>extra cost of decisions with …</th></tr>{rows}</table>
+{figures}
+</html>
+"""

@@ -1,0 +1,218 @@
+"""From a study's showings to fitted observers: the whole of `termdp studies fit`."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from termdp.costs.buffer import NO_LABEL, STOPPED
+from termdp.envs.backseat_road import Road
+from termdp.observer import Observer
+from termdp.people.driving.rides import game, replay
+from termdp.people.models.passenger_cost import PassengerCost
+from termdp.people.models.watched import WatchedRide
+from termdp.people.models.window_choice import (
+    FIRST_WINDOW,
+    FitSettings,
+    Group,
+    HeldOut,
+    compare,
+    constant_log_likelihood,
+    fit_whole,
+    make_group,
+    personal_groups,
+)
+from termdp.people.records.dataset import ride_of
+
+MEMBERS = 3
+MIN_RIDES = 20
+POOLED = "pooled"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StudyFit:
+    """What was found in a study.
+
+    Attributes:
+        delay: the reaction delay, in decisions.
+        window: the window of the saved observers.
+        best_window: the one chosen by held-out likelihood; `window` unless that was
+            asked for.
+        delays: models of each supervisor by delay, at the paper's window.
+        windows: models of each supervisor by window, held out; pooled if there is no
+            supervisor with enough stops.
+        pooled_windows: one model for all, by window, held out.
+        groups: the supervisors with models of their own.
+        pooled: everybody together.
+        observers: the final models by name, fitted to all rides.
+        constant: log-likelihood per ride of a model without costs.
+    """
+
+    delay: int
+    window: int
+    best_window: int
+    delays: HeldOut
+    windows: HeldOut
+    pooled_windows: HeldOut
+    groups: list[Group]
+    pooled: Group
+    observers: dict[str, Observer]
+    constant: float
+
+
+def showings_of(record: dict[str, Any]) -> list[WatchedRide]:
+    """The showings of a study's record (`study_files.study_record`, `dataset.read`)."""
+    names = [row["name"] for row in record["supervisors"]]
+    rides = {row["number"]: row for row in record["rides"]}
+    needed = {episode["ride"] for episode in record["episodes"]}
+    again = {number: replay(ride_of(rides[number])) for number in sorted(needed)}
+    found = []
+    for episode in record["episodes"]:
+        played = again[episode["ride"]]
+        own_end = "game_over" if played.game_over[-1] else "truncated"
+        length = episode["decision"] + 1 if episode["stopped"] else len(played)
+        found.append(
+            WatchedRide(
+                ride=str(episode["ride"]),
+                supervisor=names[episode["supervisor"]],
+                observations=played.observations[:length],
+                actions=played.ride.actions[:length],
+                end="stopped" if episode["stopped"] else own_end,
+            )
+        )
+    return found
+
+
+def check_enough(rides: Sequence[WatchedRide], name: str) -> None:
+    """Refuse studies that say too little."""
+    if len(rides) < MIN_RIDES:
+        raise ValueError(
+            f"expected at least {MIN_RIDES} reviewed rides in study {name}, got "
+            f"{len(rides)}: let supervisors review more"
+        )
+    stops = sum(ride.end == "stopped" for ride in rides)
+    if stops < MIN_RIDES or stops == len(rides):
+        raise ValueError(
+            f"expected at least {MIN_RIDES} stops in study {name}, and some rides "
+            f"without, got {stops} stops in {len(rides)} reviews: nothing can be "
+            "learned from that"
+        )
+
+
+def fit_study(
+    rides: Sequence[WatchedRide],
+    settings: FitSettings,
+    window: int | None = None,
+    listen: Callable[[str], None] = lambda what: None,
+) -> StudyFit:
+    """Choose delay and window, then fit everybody's models.
+
+    Args:
+        rides: the showings.
+        settings: how to fit.
+        window: the window of the saved observers; None for the chosen one.
+        listen: hears what is being done.
+    """
+    road = game().road
+    listen("looking at the rides")
+    groups = personal_groups(road, rides, settings)
+    pooled = make_group(road, POOLED, list(rides), settings)
+    shared = pooled_settings(settings)
+    judged, how = (groups, settings) if groups else ([pooled], shared)
+    listen("comparing reaction delays")
+    pairs = [(FIRST_WINDOW, delay) for delay in settings.delays]
+    delays = compare(judged, pairs, settings.delays, how)
+    delay = delays.best
+    pairs = [(window, delay) for window in settings.windows]
+    listen("comparing windows, everybody together")
+    together = compare([pooled], pairs, settings.windows, shared)
+    windows = together
+    if groups:
+        listen("comparing windows, supervisor by supervisor")
+        windows = compare(groups, pairs, settings.windows, settings)
+    chosen = windows.best if window is None else window
+    listen("fitting the observers")
+    observers = final_observers(road, [pooled], chosen, delay, shared)
+    if groups:
+        observers |= final_observers(road, groups, chosen, delay, settings)
+    labels = pooled.packed.labels(delay)
+    return StudyFit(
+        delay=delay,
+        window=chosen,
+        best_window=windows.best,
+        delays=delays,
+        windows=windows,
+        pooled_windows=together,
+        groups=groups,
+        pooled=pooled,
+        observers=observers,
+        constant=constant_log_likelihood(labels, len(rides)),
+    )
+
+
+def pooled_settings(settings: FitSettings) -> FitSettings:
+    """For everybody together: larger draws, as there is more to see."""
+    draws = 2 * settings.config.segments_per_step
+    config = dataclasses.replace(settings.config, segments_per_step=draws)
+    return dataclasses.replace(settings, config=config)
+
+
+def final_observers(
+    road: Road,
+    groups: Sequence[Group],
+    window: int,
+    delay: int,
+    settings: FitSettings,
+) -> dict[str, Observer]:
+    """For each group an ensemble on all its rides; each member has its bootstrap."""
+    config = dataclasses.replace(settings.config, members=MEMBERS)
+    settings = dataclasses.replace(settings, config=config)
+    fitted = fit_whole(groups, window, delay, settings)
+    found = {}
+    for index, group in enumerate(groups):
+        mine = jax.tree.map(lambda x, i=index: x[i, 0], fitted)
+        cost = PassengerCost(
+            weights=mine.costs.average.network,
+            scale=mine.scale,
+            network=mine.costs.network,
+            road=road,
+        )
+        found[group.name] = Observer(cost, window=window, bias=float(mine.bias))
+    return found
+
+
+def calibration(
+    group: Group, logits: np.ndarray, delay: int, num_bins: int = 10
+) -> list[dict[str, float]]:
+    """Predicted against actual stops in bins of equal numbers of expected stops.
+
+    Args:
+        group: whose rides.
+        logits: held-out, `[T, N]`.
+        delay: the labels' delay.
+        num_bins: at most so many.
+    """
+    labels = group.packed.labels(delay)
+    used = labels != NO_LABEL
+    chance = 1.0 / (1.0 + np.exp(-logits[used].astype(np.float64)))
+    stopped = labels[used] == STOPPED
+    order = np.argsort(chance)
+    share = np.cumsum(chance[order]) / chance.sum()
+    place = np.minimum((share * num_bins).astype(int), num_bins - 1)
+    rows = []
+    for index in range(num_bins):
+        inside = order[place == index]
+        if len(inside):
+            rate = float(stopped[inside].mean())
+            error = float(np.sqrt(max(rate * (1 - rate), 1e-12) / len(inside)))
+            rows.append(
+                {
+                    "predicted": float(chance[inside].mean()),
+                    "observed": rate,
+                    "standard_error": error,
+                    "decisions": len(inside),
+                }
+            )
+    return rows

@@ -1,0 +1,178 @@
+"""Rides with what their passengers did, packed for fitting.
+
+Labels follow the paper's classifier, with one addition: people press late. A passenger
+with a reaction delay of d decisions who stops at t made up its mind at t − d. So the
+positive label stands there; what came after says nothing, for no new decision is taken
+while the hand moves. Likewise nobody knows whether a stop was on its way when a ride
+ended for another reason, so the last d decisions of those rides carry no label either.
+With d = 0 these are the plain labels: stopped step positive, steps before it negative,
+the step on which the game ended unlabelled.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
+from termdp.envs.backseat_road import Road
+from termdp.people.models.percepts import percepts
+
+ENDS = ("stopped", "game_over", "truncated")
+PADDING = -1
+_CHUNK = 4096
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WatchedRide:
+    """One showing of one ride to one supervisor, up to where it ended.
+
+    Attributes:
+        ride: which ride; showings of the same ride share it.
+        supervisor: who watched.
+        observations: `[t, *shape]`, bool.
+        actions: `[t]`.
+        end: `stopped`, `game_over` or `truncated`.
+    """
+
+    ride: str
+    supervisor: str
+    observations: np.ndarray
+    actions: np.ndarray
+    end: str
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a ride."""
+        if self.end not in ENDS:
+            raise ValueError(f"expected an end ({', '.join(ENDS)}), got {self.end!r}")
+        if len(self.actions) == 0 or len(self.observations) != len(self.actions):
+            raise ValueError(
+                "expected as many observations as actions and at least one, got "
+                f"{len(self.observations)} and {len(self.actions)}"
+            )
+
+    def __len__(self) -> int:
+        """Decisions until it ended."""
+        return len(self.actions)
+
+
+def ride_labels(length: int, end: str, delay: int) -> np.ndarray:
+    """STOPPED, NOT_STOPPED or NO_LABEL for each decision of a ride, `[length]`.
+
+    A stop within the first `delay` decisions is taken as decided at the first one.
+    """
+    labels = np.full(length, NO_LABEL, np.int8)
+    last = length - 1 - delay
+    if end == "stopped":
+        last = max(last, 0)
+        labels[:last] = NOT_STOPPED
+        labels[last] = STOPPED
+    elif end == "game_over":
+        labels[: max(last, 0)] = NOT_STOPPED
+    else:
+        labels[: max(last + 1, 0)] = NOT_STOPPED
+    return labels
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Packed:
+    """Rides laid end to end in rows of equal length; time first.
+
+    Attributes:
+        noticed: `[T, N, percepts.SIZE] uint8`, what there was to notice.
+        starts: `[T, N] bool`, first decisions of rides, and of what is left over.
+        owner: `[T, N] int32`, index of the ride, −1 where there is none.
+        lengths: `[R]`, decisions of each ride.
+        ends: how each of the R rides ended.
+    """
+
+    noticed: np.ndarray
+    starts: np.ndarray
+    owner: np.ndarray
+    lengths: np.ndarray
+    ends: tuple[str, ...]
+
+    def labels(self, delay: int) -> np.ndarray:
+        """`[T, N] int8`; see `ride_labels`."""
+        labels = np.full(self.owner.shape, NO_LABEL, np.int8)
+        place = self.places()
+        for index, (length, end) in enumerate(
+            zip(self.lengths, self.ends, strict=True)
+        ):
+            row, first = place[index]
+            labels[first : first + length, row] = ride_labels(length, end, delay)
+        return labels
+
+    def places(self) -> np.ndarray:
+        """Row and first position of each ride, `[R, 2]`."""
+        first, row = np.nonzero(self.starts & (self.owner != PADDING))
+        place = np.zeros((len(self.lengths), 2), int)
+        place[self.owner[first, row]] = np.stack([row, first], axis=1)
+        return place
+
+    @property
+    def num_rides(self) -> int:
+        """R."""
+        return len(self.lengths)
+
+
+def pack_rides(
+    road: Road, rides: Sequence[WatchedRide], min_length: int = 256
+) -> Packed:
+    """Lay rides into rows, the longest first, each in the first row with room."""
+    lengths = np.array([len(ride) for ride in rides])
+    size = max(min_length, int(lengths.max()))
+    used: list[int] = []
+    place = []
+    for index in np.argsort(-lengths, kind="stable"):
+        fits = (
+            row for row, filled in enumerate(used) if filled + lengths[index] <= size
+        )
+        row = next(fits, len(used))
+        if row == len(used):
+            used.append(0)
+        place.append((int(index), row, used[row]))
+        used[row] += int(lengths[index])
+    shape = (size, len(used))
+    found = noticed_in(
+        road,
+        np.concatenate([ride.observations for ride in rides]),
+        np.concatenate([ride.actions for ride in rides]),
+    )
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    noticed = np.zeros((*shape, found.shape[1]), np.uint8)
+    starts = np.zeros(shape, bool)
+    owner = np.full(shape, PADDING, np.int32)
+    for index, row, first in place:
+        end = first + lengths[index]
+        noticed[first:end, row] = found[begin[index] : begin[index + 1]]
+        owner[first:end, row] = index
+        starts[first, row] = True
+        if end < size:
+            starts[end, row] = True
+    return Packed(noticed, starts, owner, lengths, tuple(ride.end for ride in rides))
+
+
+def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """What there was to notice in each decision, `[t, percepts.SIZE] uint8`."""
+    look = jax.jit(jax.vmap(lambda obs, action: percepts(road, obs, action)))
+    found = []
+    for first in range(0, len(actions), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        size = len(actions[part])
+        # Whole chunks only, so that one program serves all.
+        padded = [
+            np.pad(x[part], [(0, _CHUNK - size)] + [(0, 0)] * (x.ndim - 1))
+            for x in (observations, actions)
+        ]
+        found.append(np.asarray(look(*padded), np.uint8)[:size])
+    return np.concatenate(found)
+
+
+def folds(rides: Sequence[WatchedRide], count: int, seed: int) -> np.ndarray:
+    """Which fold each showing is held out in, `[R]`; all showings of a ride together."""
+    names = sorted({ride.ride for ride in rides})
+    order = np.random.default_rng(seed).permutation(len(names))
+    fold_of = {names[index]: place % count for place, index in enumerate(order)}
+    return np.array([fold_of[ride.ride] for ride in rides])

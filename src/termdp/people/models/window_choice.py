@@ -1,0 +1,239 @@
+"""Which window and which delay: by the likelihood of rides that a model has not seen.
+
+Every ride is held out once (all showings of it together). Passengers differ, and who has
+borne a lot without stopping is likely a patient one: a pooled model takes that for
+forgetting, and would choose too short a window. So where supervisors have stopped often
+enough, each is described by a model of its own, and the window is the one under which
+these explain best what was held out, all supervisors together.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.costs.buffer import NO_LABEL, STOPPED
+from termdp.costs.config import CostConfig
+from termdp.envs.backseat_road import Road
+from termdp.people.models.watched import (
+    PADDING,
+    Packed,
+    WatchedRide,
+    folds,
+    pack_rides,
+)
+from termdp.people.models.window_fit import FIT, FitData, Fitted, Task, fit_many
+
+WINDOWS = tuple(range(5, 71, 5))
+DELAYS = (0, 1, 2, 3, 4)
+# The window at which delays are compared: the paper's.
+FIRST_WINDOW = 35
+MIN_STOPS = 20
+BOOTSTRAPS = 2000
+Listen = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class FitSettings:
+    """How to fit.
+
+    Attributes:
+        windows: which to compare.
+        delays: reaction delays to compare, in decisions.
+        num_folds: parts of the cross-validation.
+        config: networks and rates.
+        seed: of folds, draws and bootstraps.
+    """
+
+    windows: tuple[int, ...] = WINDOWS
+    delays: tuple[int, ...] = DELAYS
+    num_folds: int = 4
+    config: CostConfig = FIT
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """Showings that one model describes, packed, with their folds."""
+
+    name: str
+    rides: list[WatchedRide]
+    packed: Packed
+    fold: np.ndarray
+
+
+def personal_groups(
+    road: Road, rides: Sequence[WatchedRide], settings: FitSettings
+) -> list[Group]:
+    """One group for each supervisor with enough stops."""
+    found = []
+    for name in sorted({ride.supervisor for ride in rides}):
+        mine = [ride for ride in rides if ride.supervisor == name]
+        if sum(ride.end == "stopped" for ride in mine) >= MIN_STOPS:
+            found.append(make_group(road, name, mine, settings))
+    return found
+
+
+def make_group(
+    road: Road, name: str, rides: list[WatchedRide], settings: FitSettings
+) -> Group:
+    """Pack showings that belong together."""
+    fold = folds(rides, settings.num_folds, settings.seed)
+    return Group(name, rides, pack_rides(road, rides), fold)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What models made of rides that they had not seen.
+
+    Attributes:
+        cases: windows or delays, `[W]`.
+        log_likelihoods: of each ride under each case, `[W, R]`.
+        logits: per group, held-out logits `[W, T, N]`.
+    """
+
+    cases: tuple[int, ...]
+    log_likelihoods: np.ndarray
+    logits: list[np.ndarray]
+
+    @property
+    def means(self) -> np.ndarray:
+        """Held-out log-likelihood per ride, `[W]`."""
+        return self.log_likelihoods.mean(axis=1)
+
+    @property
+    def best(self) -> int:
+        """The case that explains most."""
+        return self.cases[int(np.argmax(self.means))]
+
+    def bootstrap(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """95% intervals of the means `[W, 2]`, and the best case of each resample.
+
+        Whole rides are drawn with replacement: decisions of one ride are not
+        independent.
+        """
+        rng = np.random.default_rng(seed)
+        count = self.log_likelihoods.shape[1]
+        drawn = rng.multinomial(count, np.full(count, 1 / count), size=BOOTSTRAPS)
+        means = drawn @ self.log_likelihoods.T / count
+        intervals = np.quantile(means, [0.025, 0.975], axis=0).T
+        return intervals, np.array(self.cases)[np.argmax(means, axis=1)]
+
+
+def compare(
+    groups: Sequence[Group],
+    pairs: Sequence[tuple[int, int]],
+    cases: tuple[int, ...],
+    settings: FitSettings,
+) -> HeldOut:
+    """Cross-validate models with the (window, delay) pairs, on each group by itself.
+
+    All groups, pairs and folds are one program.
+    """
+    count = settings.num_folds
+    size = max(group.packed.owner.shape[1] for group in groups)
+    num_rides = max(group.packed.num_rides for group in groups)
+    data, tasks = [], []
+    for group in groups:
+        data.append(_data(group.packed, size))
+        tasks.append(_tasks(group, pairs, size, num_rides, count))
+    fitted = _fit_groups(
+        jax.random.key(settings.seed),
+        jax.tree.map(lambda *x: jnp.stack(x), *data),
+        jax.tree.map(lambda *x: jnp.stack(x), *tasks),
+        settings.config,
+        num_rides,
+    )
+    likelihoods, logits = [], []
+    for index, group in enumerate(groups):
+        found = np.asarray(fitted.log_likelihoods[index], np.float64)
+        each = found.reshape(len(pairs), count, -1)[..., : group.packed.num_rides]
+        rides = np.arange(group.packed.num_rides)
+        likelihoods.append(each[:, group.fold, rides])
+        logits.append(_held_out_logits(group, np.asarray(fitted.logits[index]), count))
+    return HeldOut(cases, np.concatenate(likelihoods, axis=1), logits)
+
+
+def fit_whole(
+    groups: Sequence[Group], window: int, delay: int, settings: FitSettings
+) -> Fitted:
+    """One model per group on all its rides, `[groups, 1, ...]`; members bootstrap."""
+    size = max(group.packed.owner.shape[1] for group in groups)
+    num_rides = max(group.packed.num_rides for group in groups)
+    rng = np.random.default_rng(settings.seed)
+    shape = (1, num_rides, settings.config.members)
+    tasks = []
+    for group in groups:
+        task = _tasks(group, [(window, delay)], size, num_rides, 1)
+        drawn = rng.poisson(1.0, size=shape)
+        tasks.append(dataclasses.replace(task, weights=jnp.asarray(drawn, jnp.float32)))
+    return _fit_groups(
+        jax.random.key(settings.seed),
+        jax.tree.map(lambda *x: jnp.stack(x), *(_data(g.packed, size) for g in groups)),
+        jax.tree.map(lambda *x: jnp.stack(x), *tasks),
+        settings.config,
+        num_rides,
+    )
+
+
+def _held_out_logits(group: Group, logits: np.ndarray, count: int) -> np.ndarray:
+    """At each decision the logit of the model that had not seen its ride, `[W, T, N]`."""
+    owner = group.packed.owner
+    logits = logits.reshape(-1, count, *logits.shape[1:])[..., : owner.shape[1]]
+    fold = group.fold[np.maximum(owner, 0)]
+    picked = np.take_along_axis(logits, fold[None, None], axis=1)
+    return picked[:, 0]
+
+
+@jax.jit(static_argnames=("config", "num_rides"))
+def _fit_groups(
+    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_rides: int
+) -> Fitted:
+    return jax.vmap(lambda d, t: fit_many(key, d, t, config, num_rides))(data, tasks)
+
+
+def _data(packed: Packed, size: int) -> FitData:
+    """A group's rides in `size` rows."""
+    rest = size - packed.owner.shape[1]
+    rows = [(0, 0), (0, rest)]
+    return FitData(
+        noticed=jnp.asarray(np.pad(packed.noticed, [*rows, (0, 0)])),
+        starts=jnp.asarray(np.pad(packed.starts, rows)),
+        owner=jnp.asarray(np.pad(packed.owner, rows, constant_values=PADDING)),
+    )
+
+
+def _tasks(
+    group: Group,
+    pairs: Sequence[tuple[int, int]],
+    size: int,
+    num_rides: int,
+    count: int,
+) -> Task:
+    """For every pair one task per fold, which leaves that fold out."""
+    rest = size - group.packed.owner.shape[1]
+    labels = {
+        delay: np.pad(
+            group.packed.labels(delay), [(0, 0), (0, rest)], constant_values=NO_LABEL
+        )
+        for delay in {delay for _, delay in pairs}
+    }
+    kept = np.arange(count)[:, None] != group.fold
+    kept = np.pad(kept, [(0, 0), (0, num_rides - len(group.rides))])
+    return Task(
+        window=jnp.asarray([window for window, _ in pairs for _ in range(count)]),
+        labels=jnp.asarray(
+            np.stack([labels[d] for _, d in pairs for _ in range(count)])
+        ),
+        weights=jnp.asarray(np.tile(kept, (len(pairs), 1))[..., None], jnp.float32),
+    )
+
+
+def constant_log_likelihood(labels: np.ndarray, num_rides: int) -> float:
+    """Per ride, of the best model without costs: the same chance at every decision."""
+    stops, steps = (labels == STOPPED).sum(), (labels != NO_LABEL).sum()
+    rate = stops / steps
+    total = stops * np.log(rate) + (steps - stops) * np.log1p(-rate)
+    return float(total / num_rides)

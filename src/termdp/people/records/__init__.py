@@ -1,0 +1,1 @@
+"""The store: studies, rides, supervisors, stops; and their files."""

@@ -1,0 +1,184 @@
+"""What people said of rides as a Parquet file, and back: one row per decision shown.
+
+The columns are for whoever analyses the data; the file's metadata hold what a store needs
+besides (the study's texts, whole rides with seeds and actions, reasons). Rows follow from
+the metadata by playing the rides again, so an import checks every row against the game.
+docs/people.md describes both.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from termdp.people.driving.rides import Replay, Ride, game, replay
+
+FORMAT, FORMAT_VERSION = "termdp study", 1
+METADATA_KEY = b"termdp_study"
+EPISODES_PER_GROUP = 64
+_SHAPE = game().observation_space().shape
+_PACKED = -(-int(np.prod(_SHAPE)) // 8)
+
+COLUMNS = [
+    pa.field("episode", pa.int32(), nullable=False),
+    pa.field("step", pa.int32(), nullable=False),
+    pa.field("observation", pa.binary(_PACKED), nullable=False),
+    pa.field("action", pa.uint8(), nullable=False),
+    pa.field("reward", pa.float32(), nullable=False),
+    pa.field("game_over", pa.bool_(), nullable=False),
+    pa.field("stopped", pa.bool_(), nullable=False),
+    pa.field("truncated", pa.bool_(), nullable=False),
+    pa.field("supervisor", pa.string(), nullable=False),
+    pa.field("latency_ms", pa.int32(), nullable=True),
+]
+
+
+def pack(observations: np.ndarray) -> np.ndarray:
+    """Observations `[T, rows, lanes, 12] bool` as bits, `[T, bytes] uint8`."""
+    return np.packbits(observations.reshape(len(observations), -1), axis=1)
+
+
+def unpack(column: Any) -> np.ndarray:
+    """The `observation` column (bytes per row) as `[T, rows, lanes, 12] bool`."""
+    packed = np.frombuffer(b"".join(column), np.uint8).reshape(-1, _PACKED)
+    bits = np.unpackbits(packed, axis=1, count=int(np.prod(_SHAPE)))
+    return bits.reshape(-1, *_SHAPE).astype(bool)
+
+
+def write(path: Path, record: dict[str, Any]) -> int:
+    """Write a study's record; the file appears whole or not at all.
+
+    Args:
+        path: the file.
+        record: of `study_files.study_record`.
+
+    Returns:
+        The number of rows.
+    """
+    content = json.dumps(record, sort_keys=True, ensure_ascii=False)
+    schema = pa.schema(COLUMNS, metadata={METADATA_KEY: content.encode()})
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    num_rows = 0
+    try:
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for batch in row_groups(record):
+                writer.write_batch(batch)
+                num_rows += batch.num_rows
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return num_rows
+
+
+def row_groups(record: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The rows that a record stands for."""
+    rides = {row["number"]: row for row in record["rides"]}
+    names = [row["name"] for row in record["supervisors"]]
+    episodes = record["episodes"]
+    for first in range(0, len(episodes), EPISODES_PER_GROUP):
+        parts = []
+        for number, episode in enumerate(
+            episodes[first : first + EPISODES_PER_GROUP], start=first
+        ):
+            again = _replayed(rides[episode["ride"]])
+            name = names[episode["supervisor"]]
+            parts.append(_episode_rows(number, episode, name, again))
+        columns = [
+            pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
+
+
+def _replayed(row: dict[str, Any]) -> Replay:
+    return replay(ride_of(row))
+
+
+def ride_of(row: dict[str, Any]) -> Ride:
+    """A ride of a record."""
+    actions = np.frombuffer(row["actions"].encode("ascii"), np.uint8) - ord("0")
+    return Ride(row["seed"], row["policy"], actions)
+
+
+def _episode_rows(
+    number: int, episode: dict[str, Any], supervisor: str, again: Replay
+) -> list[pa.Array]:
+    """One showing: up to the stop, or to the ride's own end."""
+    stopped = episode["stopped"]
+    num = episode["decision"] + 1 if stopped else len(again)
+    last = np.arange(num) == num - 1
+    none = np.zeros(num, bool)
+    packed = pack(again.observations[:num]).tobytes()
+    latency = [None] * (num - 1) + [episode["latency_ms"]]
+    return [
+        pa.array(np.full(num, number, np.int32)),
+        pa.array(np.arange(num, dtype=np.int32)),
+        pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(_PACKED), num, [None, pa.py_buffer(packed)]
+        ),
+        pa.array(again.ride.actions[:num]),
+        pa.array(again.rewards[:num]),
+        pa.array(none if stopped else again.game_over),
+        pa.array(last if stopped else none),
+        pa.array(none if stopped else again.truncated),
+        pa.array([supervisor] * num, pa.string()),
+        pa.array(latency, pa.int32()),
+    ]
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A file's record alone: fast, its rows are not looked at."""
+    with _opened(path) as file:
+        return _record(path, file.schema_arrow)
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = "no such file" if not path.exists() else "it is no Parquet file"
+        raise ValueError(f"expected a study's file, got {path}: {reason}") from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A file's record, after every row has been checked against the game."""
+    with _opened(path) as file:
+        record = _record(path, file.schema_arrow)
+        groups = 0
+        for groups, expected in enumerate(row_groups(record), start=1):
+            if groups > file.num_row_groups:
+                raise _differs(path, "rows are missing")
+            found = file.read_row_group(groups - 1).combine_chunks()
+            if not found.equals(pa.Table.from_batches([expected])):
+                raise _differs(
+                    path, f"row group {groups - 1} is not what the game does"
+                )
+        if groups != file.num_row_groups:
+            raise _differs(path, "there are more rows than rides were watched")
+    return record
+
+
+def _record(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    content = (schema.metadata or {}).get(METADATA_KEY)
+    if content is None or schema.remove_metadata() != pa.schema(COLUMNS):
+        raise ValueError(
+            f"expected a file of `termdp studies export`, got {path}: its columns or "
+            "metadata are others"
+        )
+    record = json.loads(content)
+    if (record.get("format"), record.get("version")) != (FORMAT, FORMAT_VERSION):
+        raise ValueError(
+            f"expected format {FORMAT!r} version {FORMAT_VERSION}, got "
+            f"{record.get('format')!r} version {record.get('version')!r} in {path}"
+        )
+    return record
+
+
+def _differs(path: Path, how: str) -> ValueError:
+    return ValueError(f"expected a file of `termdp studies export`, got {path}: {how}")

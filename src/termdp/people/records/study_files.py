@@ -1,0 +1,130 @@
+"""A study between store and file: see `dataset` for what the file looks like."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from termdp.people.records import dataset
+from termdp.people.records.store import ConflictError, Store
+from termdp.people.records.study_records import check_name
+from termdp.people.records.tables import (
+    Assignment,
+    Review,
+    StoredRide,
+    Study,
+    Supervisor,
+)
+
+_STUDY = (
+    "name",
+    "title",
+    "consent",
+    "decision_ms",
+    "repeat_share",
+    "seed",
+    "created_ms",
+)
+_SUPERVISOR = ("name", "kind", "consent_hash", "joined_ms", "created_ms")
+_RIDE = ("number", "seed", "policy", "crashed", "live", "created_ms")
+_ASSIGNMENT = ("position", "is_repeat", "shown_ms")
+_REVIEW = (
+    "client_id",
+    "stopped",
+    "decision",
+    "latency_ms",
+    "reason",
+    "created_ms",
+    "speed",
+    "replays",
+    "skew_ms",
+)
+
+
+def export_study(store: Store, name: str, path: Path) -> int:
+    """Write a study to a file; returns the number of rows."""
+    if not path.parent.is_dir():
+        raise ValueError(f"expected a folder for the file, but {path.parent} is none")
+    return dataset.write(path, study_record(store, name))
+
+
+def study_record(store: Store, name: str) -> dict[str, Any]:
+    """All of a study as plain data, but for tokens and what nobody has reviewed."""
+    study = store.study(name)
+    rides = store.rides(name, live=None)
+    supervisors = store.supervisors(name)
+    numbers = {ride.id: ride.number for ride in rides}
+    places = {supervisor.id: i for i, supervisor in enumerate(supervisors)}
+    episodes = [
+        {
+            "supervisor": places[shown.supervisor.id],
+            "ride": numbers[shown.ride.id],
+            **_facts(shown.assignment, _ASSIGNMENT),
+            **_facts(shown.review, _REVIEW),
+        }
+        for shown in store.showings(name)
+        if shown.review is not None
+    ]
+    return {
+        "format": dataset.FORMAT,
+        "version": dataset.FORMAT_VERSION,
+        "observation_shape": list(dataset._SHAPE),
+        "study": _facts(study, _STUDY),
+        "supervisors": [_facts(s, _SUPERVISOR) for s in supervisors],
+        "rides": [
+            {**_facts(r, _RIDE), "actions": "".join(map(str, r.actions))} for r in rides
+        ],
+        "episodes": episodes,
+    }
+
+
+def import_study(store: Store, path: Path, name: str | None = None) -> str:
+    """Read a file into a store, in one transaction; returns the study's name.
+
+    Args:
+        store: where it must not exist yet.
+        path: the file.
+        name: another name for the study, if wanted.
+    """
+    record = dataset.read(path)
+    facts = record["study"] | ({} if name is None else {"name": check_name(name)})
+    with store.database.writing() as session:
+        query = select(Study).where(Study.name == facts["name"])
+        if session.scalars(query).one_or_none() is not None:
+            raise ConflictError(
+                f"expected a study that is new to this store, but {facts['name']!r} "
+                "exists: give it another --name"
+            )
+        study = Study(**facts)
+        session.add(study)
+        session.flush()
+        supervisors = [
+            Supervisor(study_id=study.id, **s) for s in record["supervisors"]
+        ]
+        rides = {
+            row["number"]: StoredRide(
+                study_id=study.id,
+                **{n: row[n] for n in _RIDE},
+                actions=dataset.ride_of(row).actions.tobytes(),
+            )
+            for row in record["rides"]
+        }
+        # In this order, so that ids grow as they did in the first store.
+        for row in [*supervisors, *rides.values()]:
+            session.add(row)
+            session.flush()
+        for episode in record["episodes"]:
+            assignment = Assignment(
+                supervisor_id=supervisors[episode["supervisor"]].id,
+                ride_id=rides[episode["ride"]].id,
+                **{n: episode[n] for n in _ASSIGNMENT},
+            )
+            session.add(assignment)
+            session.flush()
+            review = {n: episode[n] for n in _REVIEW}
+            session.add(Review(assignment_id=assignment.id, **review))
+    return str(facts["name"])
+
+
+def _facts(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

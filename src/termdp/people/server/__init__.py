@@ -1,0 +1,1 @@
+"""The web application over the store, and a client for it."""

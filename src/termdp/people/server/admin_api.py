@@ -1,0 +1,236 @@
+"""What the admin asks: studies, rides, invites, results, the export."""
+
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from termdp.people.records import tokens
+from termdp.people.records.showing_records import Showing
+from termdp.people.records.store import Store, to_ride
+from termdp.people.records.study_records import DEFAULT_CONSENT
+from termdp.people.records.tables import NAME_LENGTH, TEXT_LENGTH
+from termdp.people.server import results
+from termdp.people.server.api import MAX_ID, store_call, who
+from termdp.people.server.fields import RefusedError, read_fields
+from termdp.people.server.limits import bearer
+
+MAX_RIDES = 5000
+MAX_INVITES = 500
+
+
+def must_be_admin(request: Request) -> None:
+    """Refuse everybody else."""
+    token = bearer(request.headers)
+    known = request.app.state.admin_hash
+    if token is None or not tokens.same(tokens.digest(token), known):
+        raise RefusedError(
+            401, "expected the admin token, which `termdp serve` printed when it began"
+        )
+
+
+async def studies(request: Request) -> Response:
+    """All studies with their counts."""
+    must_be_admin(request)
+    return JSONResponse({"studies": await store_call(request.app.state.store.studies)})
+
+
+async def create_study(request: Request) -> Response:
+    """A new study without rides."""
+    must_be_admin(request)
+    fields = await read_fields(request)
+    name = fields.text("name", NAME_LENGTH)
+    title = fields.text("title", TEXT_LENGTH, "")
+    consent = fields.text("consent", TEXT_LENGTH, DEFAULT_CONSENT)
+    decision_ms = fields.integer("decision_ms", 20, 5000, 200)
+    share = fields.number("repeat_share", 0, 1, 0.1)
+    seed = fields.integer("seed", 0, MAX_ID, 0)
+    fields.done()
+    create = request.app.state.store.create_study
+    study = await store_call(create, name, title, consent, decision_ms, share, seed)
+    return JSONResponse({"study": study.name}, 201)
+
+
+async def add_rides(request: Request) -> Response:
+    """Let the server's drivers drive rides for a study."""
+    from termdp.people.records.new_rides import add_driven
+
+    must_be_admin(request)
+    fields = await read_fields(request)
+    count = fields.integer("count", 1, MAX_RIDES)
+    decisions = fields.integer("decisions", 1, 2000, 200)
+    seed = fields.integer("seed", 0, MAX_ID, 0)
+    fields.done()
+    state = request.app.state
+    name = request.path_params["study"]
+    await store_call(state.store.study, name)
+    drivers = await run_in_threadpool(state.garage.drivers)
+    await store_call(add_driven, state.store, name, drivers, count, decisions, seed)
+    return JSONResponse({"study": name, "added": count}, 201)
+
+
+async def invite(request: Request) -> Response:
+    """Invite tokens, one per name; shown this once."""
+    must_be_admin(request)
+    fields = await read_fields(request)
+    names = fields.texts("names", MAX_INVITES, NAME_LENGTH)
+    kind = fields.text("kind", 16, "person")
+    fields.done()
+    store, study = request.app.state.store, request.path_params["study"]
+    made = {name: await store_call(store.invite, study, name, kind) for name in names}
+    return JSONResponse({"study": study, "invites": made}, 201)
+
+
+# Results
+
+
+async def study_results(request: Request) -> Response:
+    """Everything that is known of a study."""
+    must_be_admin(request)
+    store, name = request.app.state.store, request.path_params["study"]
+    return JSONResponse(await store_call(_all_results, store, name))
+
+
+def _all_results(store: Store, name: str) -> dict[str, Any]:
+    study = store.study(name)
+    showings = store.showings(name)
+    (counts,) = [row for row in store.studies() if row["name"] == name]
+    return {
+        **counts,
+        "decision_ms": study.decision_ms,
+        "per_supervisor": results.supervisors_table(showings, study.decision_ms),
+        "agreement": results.agreement_table(showings),
+        "per_ride": results.rides_table(showings),
+        "has_observer": study.observer is not None and Path(study.observer).exists(),
+    }
+
+
+async def own_results(request: Request) -> Response:
+    """A supervisor's own numbers; others' would not leave them unbiased."""
+    study, supervisor = await who(request)
+    store = request.app.state.store
+    answer = await store_call(_own_results, store, study.name, supervisor.id)
+    return JSONResponse({"study": study.name, "title": study.title, **answer})
+
+
+def _own_results(store: Store, name: str, supervisor_id: int) -> dict[str, Any]:
+    everything = store.showings(name)
+    mine = [s for s in everything if s.supervisor.id == supervisor_id]
+    done, total = store.progress(supervisor_id)
+    rows = results.supervisors_table(mine, store.study(name).decision_ms)
+    rides = [
+        {key: row[key] for key in ("ride", "decisions", "crashed", "verdicts")}
+        for row in results.rides_table(mine)
+    ]
+    return {
+        "reviewed": done,
+        "total": total,
+        "mine": rows[0] if rows else None,
+        # Who has seen all can no longer be led by what others think.
+        "agreement": _own_agreement(everything, mine) if done == total else [],
+        "rides": rides,
+    }
+
+
+def _own_agreement(
+    everything: list[Showing], mine: list[Showing]
+) -> list[dict[str, Any]]:
+    """Agreement with each of the others, who stay nameless."""
+    if not mine:
+        return []
+    name = mine[0].supervisor.name
+    rows = [r for r in results.agreement_table(everything) if name in (r["a"], r["b"])]
+    return [{**row, "a": "you", "b": f"other {i}"} for i, row in enumerate(rows, 1)]
+
+
+async def ride_curve(request: Request) -> Response:
+    """A ride, and what the study's fitted observer feels along it."""
+    must_be_admin(request)
+    name, number = request.path_params["study"], int(request.path_params["number"])
+    store = request.app.state.store
+    return JSONResponse(await store_call(_ride_curve, store, name, number))
+
+
+def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
+    from termdp.people.driving.track import ride_data
+
+    study = store.study(name)
+    found = [ride for ride in store.rides(name, live=None) if ride.number == number]
+    if not found:
+        raise RefusedError(404, f"expected the number of a ride of {name}")
+    ride = to_ride(found[0])
+    answer: dict[str, Any] = {
+        "ride": number,
+        "policy": ride.policy,
+        "decision_ms": study.decision_ms,
+        **ride_data(ride),
+        "discomfort": None,
+    }
+    if study.observer is not None and Path(study.observer).exists():
+        stamp = Path(study.observer).stat().st_mtime_ns
+        answer["discomfort"] = _discomfort(
+            study.observer, stamp, ride.seed, ride.actions.tobytes()
+        )
+    return answer
+
+
+@lru_cache(maxsize=1024)
+def _discomfort(path: str, stamp: int, seed: int, actions: bytes) -> dict[str, Any]:
+    """Accumulated cost and stop probability by the observer in a file.
+
+    `stamp`, when the file was written, makes the cache forget an older one.
+    """
+    import termdp
+    from termdp.people.driving.rides import Ride, replay
+    from termdp.people.models.discomfort import discomfort
+
+    observer = termdp.load_observer(path)
+    ride = Ride(seed, "", np.frombuffer(actions, np.uint8))
+    felt = discomfort(observer, replay(ride).observations, ride.actions)
+    return {
+        "bias": float(observer.bias),
+        "accumulated": np.round(felt.accumulated, 4).tolist(),
+        "stop_probability": np.round(felt.stop_probabilities, 5).tolist(),
+    }
+
+
+async def export(request: Request) -> Response:
+    """The study as a Parquet file."""
+    from termdp.people.records.study_files import export_study
+
+    must_be_admin(request)
+    store, name = request.app.state.store, request.path_params["study"]
+    await store_call(store.study, name)
+    folder = tempfile.TemporaryDirectory(prefix="termdp-export-")
+    path = Path(folder.name) / "study.parquet"
+    try:
+        await store_call(export_study, store, name, path)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        path,
+        media_type="application/vnd.apache.parquet",
+        filename=f"{name}.parquet",
+        background=BackgroundTask(folder.cleanup),
+    )
+
+
+STUDY = "/api/admin/studies/{study:str}"
+ROUTES = [
+    Route("/api/results", own_results),
+    Route("/api/admin/studies", studies),
+    Route("/api/admin/studies", create_study, methods=["POST"]),
+    Route(f"{STUDY}/rides", add_rides, methods=["POST"]),
+    Route(f"{STUDY}/rides/{{number:int}}", ride_curve),
+    Route(f"{STUDY}/invites", invite, methods=["POST"]),
+    Route(f"{STUDY}/results", study_results),
+    Route(f"{STUDY}/export", export),
+]

@@ -1,0 +1,328 @@
+"""What supervisors' pages ask: join, next ride, stop, finish, drive (docs/people.md)."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import numpy as np
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from termdp.people.records import tokens
+from termdp.people.records.showing_records import Verdict, record_live, record_review
+from termdp.people.records.study_records import record_join
+from termdp.people.records.tables import (
+    NAME_LENGTH,
+    REASON_LENGTH,
+    Assignment,
+    Drive,
+    StoredRide,
+    Study,
+    Supervisor,
+)
+from termdp.people.server.fields import Fields, RefusedError, read_fields
+from termdp.people.server.limits import bearer
+
+MAX_ID = 2**31 - 1
+MAX_LATENCY_MS = 600_000
+DRIVE_DECISIONS = 2000
+Found = TypeVar("Found")
+
+
+def store_call(function: Callable[..., Found], *args: Any) -> Awaitable[Found]:
+    """Ask the store without holding up other requests."""
+    return run_in_threadpool(partial(function, *args))
+
+
+async def write(request: Request, job: Callable[[Session], Found]) -> Found:
+    """Run a job together with others that wait; it is on disk when this returns."""
+    return await asyncio.wrap_future(request.app.state.writer.submit(job))
+
+
+async def who(request: Request) -> tuple[Study, Supervisor]:
+    """The study and supervisor that a request comes from."""
+    token = bearer(request.headers)
+    found = None
+    if token is not None:
+        state = request.app.state
+        found = state.known.get(token)
+        if found is None:
+            found = await store_call(state.store.supervisor_of, token)
+            if found is not None:
+                state.known.put(token, found)
+    if found is None:
+        raise RefusedError(
+            401, "expected the token of a supervisor: join by your invite link first"
+        )
+    return found
+
+
+def showing_id(request: Request) -> int:
+    """The showing that the address names."""
+    number = int(request.path_params["showing"])
+    if number > MAX_ID:
+        raise RefusedError(404, "expected one of your rides, got another number")
+    return number
+
+
+# Joining
+
+
+async def invite(request: Request) -> Response:
+    """What an invite is for, and the text to agree to."""
+    fields = await read_fields(request)
+    token = fields.token("invite")
+    fields.done()
+    study, supervisor = await store_call(request.app.state.store.invited, token)
+    return JSONResponse(
+        {
+            "study": study.name,
+            "title": study.title,
+            "name": supervisor.name,
+            "consent": study.consent,
+            "consent_hash": tokens.digest(study.consent),
+        }
+    )
+
+
+async def guest(request: Request) -> Response:
+    """An invite for whoever comes, where the server runs without tokens."""
+    state = request.app.state
+    if state.settings.tokens:
+        raise RefusedError(403, "this server needs an invite link: ask for one")
+    fields = await read_fields(request)
+    name = fields.text("name", NAME_LENGTH)
+    study = fields.text("study", NAME_LENGTH, state.settings.practice)
+    fields.done()
+    unique = f"{name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
+    return JSONResponse({"invite": await store_call(state.store.invite, study, unique)})
+
+
+async def join(request: Request) -> Response:
+    """Record the consent and hand out the token for all further requests."""
+    fields = await read_fields(request)
+    token, nonce = fields.token("invite"), fields.token("nonce")
+    consent = fields.text("consent_hash", 64)
+    fields.done()
+    granted = await write(
+        request, lambda session: record_join(session, token, nonce, consent)
+    )
+    return JSONResponse({"token": granted})
+
+
+async def me(request: Request) -> Response:
+    """Who I am, and how far."""
+    study, supervisor = await who(request)
+    done, total = await store_call(request.app.state.store.progress, supervisor.id)
+    return JSONResponse(
+        {
+            "name": supervisor.name,
+            "study": study.name,
+            "title": study.title,
+            "decision_ms": study.decision_ms,
+            "reviewed": done,
+            "total": total,
+        }
+    )
+
+
+# Watching
+
+
+async def next_ride(request: Request) -> Response:
+    """The ride to review now; `ride` is null when all have been."""
+    study, supervisor = await who(request)
+    store = request.app.state.store
+    row = await store_call(store.next_showing, supervisor.id)
+    done, total = await store_call(store.progress, supervisor.id)
+    answer: dict[str, Any] = {"reviewed": done, "total": total, "ride": None}
+    if row is not None:
+        await store_call(store.showing, supervisor.id, row[0].id)
+        answer["ride"] = await shown(study, *row)
+    return JSONResponse(answer)
+
+
+async def showing(request: Request) -> Response:
+    """One ride again."""
+    study, supervisor = await who(request)
+    store = request.app.state.store
+    row = await store_call(store.showing, supervisor.id, showing_id(request))
+    return JSONResponse(await shown(study, *row))
+
+
+async def live(request: Request) -> Response:
+    """A ride with an agent that drives now, for this supervisor alone."""
+    study, supervisor = await who(request)
+    state = request.app.state
+    ride, crashed = await run_in_threadpool(state.garage.take)
+    row = await write(
+        request,
+        lambda session: record_live(session, supervisor.id, ride, crashed),
+    )
+    return JSONResponse(await shown(study, *row))
+
+
+async def shown(
+    study: Study, assignment: Assignment, ride: StoredRide
+) -> dict[str, Any]:
+    """A ride as the browser gets it; nothing in it says who drove."""
+    data = await run_in_threadpool(encoded, ride.seed, ride.actions)
+    decision_ms = study.decision_ms
+    return {"showing": assignment.id, "decision_ms": decision_ms, **json.loads(data)}
+
+
+@lru_cache(maxsize=4096)
+def encoded(seed: int, actions: bytes) -> str:
+    """A ride's road and actions as JSON."""
+    from termdp.people.driving.rides import Ride
+    from termdp.people.driving.track import ride_data
+
+    ride = Ride(seed, "", np.frombuffer(actions, np.uint8))
+    return json.dumps(ride_data(ride), separators=(",", ":"))
+
+
+# Judging
+
+
+def _how_it_was_shown(fields: Fields) -> dict[str, Any]:
+    return {
+        "client_id": fields.client_id(),
+        "speed": fields.number("speed", 0.05, 20, 1.0),
+        "replays": fields.integer("replays", 0, 10_000, 0),
+        "client_ms": fields.optional_integer("client_ms", -(2**53), 2**53),
+    }
+
+
+async def stop(request: Request) -> Response:
+    """A stop; the answer comes when it is on disk."""
+    _, supervisor = await who(request)
+    fields = await read_fields(request)
+    verdict = Verdict(
+        stopped=True,
+        decision=fields.integer("decision", 0, 10_000),
+        latency_ms=fields.integer("latency_ms", 0, MAX_LATENCY_MS),
+        reason=fields.text("reason", REASON_LENGTH, ""),
+        **_how_it_was_shown(fields),
+    )
+    fields.done()
+    return await _judge(request, supervisor, verdict)
+
+
+async def finish(request: Request) -> Response:
+    """Watched to the end without a stop."""
+    _, supervisor = await who(request)
+    fields = await read_fields(request)
+    verdict = Verdict(stopped=False, decision=0, **_how_it_was_shown(fields))
+    fields.done()
+    return await _judge(request, supervisor, verdict)
+
+
+async def _judge(
+    request: Request, supervisor: Supervisor, verdict: Verdict
+) -> Response:
+    number = showing_id(request)
+    review = await write(
+        request,
+        lambda session: record_review(session, supervisor.id, number, verdict),
+    )
+    return JSONResponse(
+        {"stopped": review.stopped, "decision": review.decision, "on_disk": True}
+    )
+
+
+async def reason(request: Request) -> Response:
+    """Why, said afterwards."""
+    _, supervisor = await who(request)
+    fields = await read_fields(request)
+    fields.client_id()
+    words = fields.text("reason", REASON_LENGTH)
+    fields.done()
+    number = showing_id(request)
+    await store_call(
+        request.app.state.store.set_reason, supervisor.id, number, words.strip()
+    )
+    return JSONResponse({"reason": words.strip()})
+
+
+# Driving oneself
+
+
+async def road(request: Request) -> Response:
+    """A road to drive on."""
+    from termdp.people.driving.track import track
+
+    study, _ = await who(request)
+    seed = secrets.randbelow(MAX_ID)
+    found = await run_in_threadpool(track, seed, DRIVE_DECISIONS + 1)
+    return JSONResponse(
+        {
+            "seed": seed,
+            "decisions": DRIVE_DECISIONS,
+            "decision_ms": study.decision_ms,
+            **found,
+        }
+    )
+
+
+async def drive(request: Request) -> Response:
+    """A drive that is over: played again here, then kept for the high scores."""
+    study, supervisor = await who(request)
+    fields = await read_fields(request)
+    client_id = fields.client_id()
+    seed = fields.integer("seed", 0, MAX_ID)
+    actions = fields.text("actions", DRIVE_DECISIONS)
+    fields.done()
+    if not actions or set(actions) - set("012"):
+        raise RefusedError(422, "expected actions to be digits 0, 1 and 2")
+    numbers = await run_in_threadpool(_play_again, seed, actions)
+    kept = Drive(client_id=client_id, seed=seed, **numbers)
+    store = request.app.state.store
+    kept = await store_call(store.add_drive, supervisor.id, kept)
+    scores = await store_call(store.high_scores, study.id)
+    result = {n: getattr(kept, n) for n in ("score", "coins", "overtaken", "crashed")}
+    return JSONResponse({**result, "scores": scores})
+
+
+def _play_again(seed: int, actions: str) -> dict[str, Any]:
+    """The numbers of a drive by the game itself, whatever the browser thinks."""
+    from termdp.people.driving.rides import Ride, replay
+
+    ride = Ride(seed, "person", np.frombuffer(actions.encode(), np.uint8) - ord("0"))
+    again = replay(ride)
+    return {
+        "actions": ride.actions.tobytes(),
+        "score": round(again.total, 4),
+        "coins": int(again.coins.sum()),
+        "overtaken": int(again.overtaken.sum()),
+        "crashed": bool(again.game_over[-1]),
+    }
+
+
+async def scores(request: Request) -> Response:
+    """The best drives of the study."""
+    study, _ = await who(request)
+    found = await store_call(request.app.state.store.high_scores, study.id)
+    return JSONResponse({"scores": found})
+
+
+ROUTES = [
+    Route("/api/invite", invite, methods=["POST"]),
+    Route("/api/guest", guest, methods=["POST"]),
+    Route("/api/join", join, methods=["POST"]),
+    Route("/api/me", me),
+    Route("/api/next", next_ride),
+    Route("/api/showings/{showing:int}", showing),
+    Route("/api/showings/{showing:int}/stop", stop, methods=["POST"]),
+    Route("/api/showings/{showing:int}/finish", finish, methods=["POST"]),
+    Route("/api/showings/{showing:int}/reason", reason, methods=["POST"]),
+    Route("/api/live", live, methods=["POST"]),
+    Route("/api/road", road),
+    Route("/api/drives", drive, methods=["POST"]),
+    Route("/api/scores", scores),
+]

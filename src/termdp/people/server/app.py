@@ -1,0 +1,206 @@
+"""The web application: pages, the interface they use, and what guards both."""
+
+import contextlib
+import mimetypes
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from termdp.people.records import tokens
+from termdp.people.records.store import (
+    ConflictError,
+    NotFoundError,
+    Store,
+    UnreachableError,
+)
+from termdp.people.server import admin_api, api, limits
+from termdp.people.server.fields import RefusedError
+from termdp.people.server.garage import Garage, scripted_drivers
+from termdp.people.server.writer import Writer
+
+if TYPE_CHECKING:
+    from termdp.people.driving.drivers import Driver
+
+PAGES = ("join", "drive", "ride", "review", "results", "admin")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_KINDS = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a server behaves.
+
+    Attributes:
+        tokens: whether supervisors need an invite; without, anybody may join.
+        decisions: longest ride on the Ride page.
+        practice: the study that visitors without an invite join.
+        allowed_hosts: names under which the server may be addressed.
+        supervisor_rate: requests of one supervisor.
+        address_rate: requests of one network address without a good token.
+    """
+
+    tokens: bool = True
+    decisions: int = 250
+    practice: str = "practice"
+    allowed_hosts: tuple[str, ...] = ("*",)
+    supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
+    address_rate: limits.Rate = limits.ADDRESS_RATE
+
+
+def make_app(
+    store: Store,
+    admin_hash: str,
+    settings: Settings,
+    load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
+) -> Starlette:
+    """The application on a store.
+
+    Args:
+        store: open; closed by whoever opened it.
+        admin_hash: digest of the token that creates studies and exports them.
+        settings: how it behaves.
+        load_drivers: makes the agents of the Ride page, in the background.
+    """
+    app = Starlette(
+        routes=[*_page_routes(), *api.ROUTES, *admin_api.ROUTES],
+        middleware=[
+            Middleware(limits.SecurityHeaders),
+            Middleware(
+                TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts)
+            ),
+            Middleware(
+                limits.RateLimit,
+                supervisors=settings.supervisor_rate,
+                addresses=settings.address_rate,
+            ),
+            Middleware(limits.BodyLimit),
+        ],
+        exception_handlers={
+            HTTPException: _http_error,
+            RefusedError: _refused,
+            UnreachableError: _unreachable,
+            NotFoundError: _answer(404),
+            ConflictError: _answer(409),
+            ValueError: _answer(422),
+            Exception: _failed,
+        },
+        lifespan=_lifespan,
+    )
+    app.state.store = store
+    app.state.settings = settings
+    app.state.admin_hash = admin_hash
+    app.state.known = tokens.Known()
+    app.state.garage = Garage(load_drivers, settings.decisions, api.encoded)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    app.state.writer = Writer(app.state.store.database)
+    app.state.garage.start()
+    try:
+        yield
+    finally:
+        app.state.garage.close()
+        app.state.writer.close()
+
+
+# Pages
+
+
+def web_files() -> dict[str, bytes]:
+    """All files of the pages by name; what is not among them does not exist."""
+    folder = files("termdp.people") / "web"
+    return {
+        entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()
+    }
+
+
+def _page_routes() -> list[Route]:
+    content = web_files()
+
+    def page(name: str) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            return _file(name, content[name])
+
+        return answer
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in content or name.endswith(".html"):
+            raise RefusedError(404, "no such file")
+        return _file(name, content[name])
+
+    routes = [Route("/", page("index.html"))]
+    routes += [Route(f"/{name}", page(f"{name}.html")) for name in PAGES]
+    # A service worker governs the folder it comes from: this one all pages.
+    routes.append(Route("/worker.js", page("worker.js")))
+    routes.append(Route("/api/health", _health))
+    routes.append(Route("/api/game", _game))
+    routes.append(Route("/static/{name:str}", static))
+    return routes
+
+
+def _file(name: str, content: bytes) -> Response:
+    suffix = name[name.rindex(".") :]
+    kind = _KINDS.get(suffix) or mimetypes.guess_type(name)[0]
+    return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+async def _health(request: Request) -> Response:
+    """Whether the server is up and its drivers are ready."""
+    state = request.app.state
+    ready = state.garage.is_ready
+    return JSONResponse(
+        {"status": "ok", "drivers_ready": ready, "tokens": state.settings.tokens}
+    )
+
+
+async def _game(request: Request) -> Response:
+    """The road's sizes and what everything on it looks like."""
+    from termdp.people.driving.track import road_data
+    from termdp.render.backseat import sprites
+
+    return JSONResponse({"road": road_data(), **sprites()})
+
+
+# Errors: always a JSON object with one sentence
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return JSONResponse({"error": error.sentence}, error.status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentence = {404: "no such page", 405: "not by this method"}.get(
+        error.status_code, error.detail
+    )
+    return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
+
+
+async def _unreachable(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 503, headers={"retry-after": "1"})
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Our own mistake: the log has it, the answer says no more than that."""
+    headers = limits.SECURITY_HEADERS
+    return JSONResponse({"error": "the server failed"}, 500, headers=headers)
+
+
+def _answer(status: int) -> Any:
+    async def handler(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": str(error)}, status)
+
+    return handler

@@ -1,0 +1,190 @@
+"""What stands before every request: limits of size and rate, headers for the answer."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from termdp.people.records import tokens
+
+MAX_BODY = 64 * 1024
+MAX_SENDERS = 10_000
+
+SECURITY_HEADERS = {
+    # Nothing from elsewhere, nothing inline: what is not in the package does not run.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A bucket that fills with `per_second` requests up to `burst`."""
+
+    per_second: float
+    burst: float
+
+
+# A supervisor's page needs a few requests per ride; a lab behind one address joins at
+# once. Both are far below these.
+SUPERVISOR_RATE = Rate(per_second=20, burst=100)
+ADDRESS_RATE = Rate(per_second=50, burst=600)
+
+
+class Buckets:
+    """How many requests each sender has left; forgets who has been silent longest."""
+
+    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic):
+        self.rate = rate
+        self.clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def seconds_to_wait(self, sender: str) -> float:
+        """0 if the request may pass (and is counted), else how long to wait."""
+        now = self.clock()
+        left, then = self._left.pop(sender, (self.rate.burst, now))
+        left = min(self.rate.burst, left + (now - then) * self.rate.per_second)
+        passes = left >= 1
+        self._left[sender] = (left - 1 if passes else left, now)
+        if len(self._left) > MAX_SENDERS:
+            self._left.popitem(last=False)
+        return 0.0 if passes else (1 - left) / self.rate.per_second
+
+
+class RateLimit:
+    """Refuse who asks too often: by token once it has proved good, else by address."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        supervisors: Rate = SUPERVISOR_RATE,
+        addresses: Rate = ADDRESS_RATE,
+    ):
+        self.app = app
+        self.supervisors = Buckets(supervisors)
+        self.addresses = Buckets(addresses)
+        # Made-up tokens must not get a bucket each.
+        self._good: OrderedDict[str, None] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, or answer 429."""
+        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+            await self.app(scope, receive, send)
+            return
+        token = bearer(Headers(scope=scope))
+        sender = None if token is None else tokens.digest(token)
+        if sender in self._good:
+            wait = self.supervisors.seconds_to_wait(str(sender))
+        else:
+            wait = self.addresses.seconds_to_wait((scope.get("client") or ("?",))[0])
+        if wait > 0:
+            seconds = str(int(wait) + 1)
+            sentence = f"too many requests: wait {seconds} s"
+            headers = {"retry-after": seconds}
+            answer = JSONResponse({"error": sentence}, 429, headers=headers)
+            await answer(scope, receive, send)
+            return
+
+        async def send_and_learn(message: Message) -> None:
+            if message["type"] == "http.response.start" and sender is not None:
+                self._learn(sender, message["status"])
+            await send(message)
+
+        await self.app(scope, receive, send_and_learn)
+
+    def _learn(self, sender: str, status: int) -> None:
+        """A token that was accepted is good until it is refused."""
+        self._good.pop(sender, None)
+        if status < 400:
+            self._good[sender] = None
+        if len(self._good) > MAX_SENDERS:
+            self._good.popitem(last=False)
+
+
+class BodyLimit:
+    """Refuse bodies that are larger than anything the pages send."""
+
+    def __init__(self, app: ASGIApp, limit: int = MAX_BODY):
+        self.app = app
+        self.limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body up to the limit before anybody else sees the request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not declared.isdigit() or int(declared) > self.limit:
+            await self._refuse(scope, receive, send)
+            return
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the sender went away
+            body += message.get("body", b"")
+            if len(body) > self.limit:
+                await self._refuse(scope, receive, send)
+                return
+            if not message.get("more_body", False):
+                break
+        await self.app(scope, _Replayed(bytes(body), receive), send)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sentence = f"expected a body of at most {self.limit} bytes, got a larger one"
+        answer = JSONResponse({"error": sentence}, 413, headers={"connection": "close"})
+        await answer(scope, receive, send)
+
+
+class _Replayed:
+    """A body that was read already, then whatever comes after it."""
+
+    def __init__(self, body: bytes, receive: Receive):
+        self.message: Message | None = {"type": "http.request", "body": body}
+        self.receive = receive
+
+    async def __call__(self) -> Message:
+        message, self.message = self.message, None
+        return message if message is not None else await self.receive()
+
+
+class SecurityHeaders:
+    """Add `SECURITY_HEADERS` to every answer, errors included."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wrap `send`."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers[name] = value
+                if scope["path"].startswith("/api/"):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token of `Authorization: Bearer …`; None without a well-formed one."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not tokens.is_well_formed(token.strip()):
+        return None
+    return token.strip()

@@ -1,0 +1,160 @@
+"""A server process: its socket, its admin token, its first study."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from termdp.people.records import tokens
+from termdp.people.records.store import Store
+from termdp.people.server.app import LOOPBACK, Settings, make_app
+from termdp.people.server.garage import scripted_drivers
+
+if TYPE_CHECKING:
+    from termdp.people.driving.drivers import Driver
+
+ADMIN_SETTING = "admin_token_sha256"
+ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
+FIRST_VISITOR = "first-visitor"
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What somebody who starts a server needs to know.
+
+    Attributes:
+        url: where it is.
+        admin_token: if it was made just now; it is not shown again.
+        invite: of the practice study, likewise.
+    """
+
+    url: str
+    admin_token: str | None
+    invite: str | None
+
+
+def check_host(host: str, with_tokens: bool) -> None:
+    """Only this machine's own people may come without a token."""
+    if not with_tokens and host not in LOOPBACK:
+        raise ValueError(
+            f"expected tokens with --host {host}: a server that others can reach must "
+            "not run with --no-tokens (drop one of the two)"
+        )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port before anything else happens; 0 takes any."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"expected a port within 0 and 65535, got {port}")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ValueError(f"expected a host's name or address, got {host!r}") from error
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise ValueError(
+            f"expected a free port, but {host}:{port} cannot be used "
+            f"({error.strerror}): stop who uses it or give another --port"
+        ) from error
+    return listener
+
+
+def admin_token(store: Store) -> tuple[str | None, str]:
+    """A token made just now (or None) and the digest of the one that counts.
+
+    The environment's token comes first, then the store's; a new store gets a new one.
+    """
+    given = os.environ.get(ADMIN_VARIABLE)
+    if given is not None:
+        if not tokens.is_well_formed(given):
+            raise ValueError(
+                f"expected {ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' or '_'"
+            )
+        return None, tokens.digest(given)
+    known = store.setting(ADMIN_SETTING)
+    if known is not None:
+        return None, known
+    made = tokens.make()
+    store.set_setting(ADMIN_SETTING, tokens.digest(made))
+    return made, tokens.digest(made)
+
+
+def prepare(store: Store, settings: Settings, url: str) -> tuple[str, Opening]:
+    """The admin token's digest, and an opening; a new store gets a practice study."""
+    made, admin_hash = admin_token(store)
+    invite = None
+    if not any(row["name"] == settings.practice for row in store.studies()):
+        store.create_study(settings.practice, "Practice")
+        if settings.tokens:
+            invite = store.invite(settings.practice, FIRST_VISITOR)
+    return admin_hash, Opening(url, made, invite)
+
+
+def serve(
+    db: str,
+    host: str,
+    port: int,
+    policies: Path | None,
+    settings: Settings,
+    announce: Callable[[Opening], None],
+) -> None:
+    """Run until interrupted."""
+    import uvicorn
+
+    # Rides are simulated in a thread beside the requests: let these in ten times as
+    # often as Python does by itself (every 5 ms).
+    sys.setswitchinterval(0.0005)
+    check_host(host, settings.tokens)
+    loader = _loader(policies)
+    with bind(host, port) as listener:
+        actual = listener.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        store = Store.open(db)
+        try:
+            if host in LOOPBACK:
+                # A page elsewhere must not reach this server under a name of its own.
+                hosts = ("127.0.0.1", "localhost", "[::1]")
+                settings = replace(settings, allowed_hosts=hosts)
+            admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
+            app = make_app(store, admin_hash, settings, loader)
+            config = uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=5,
+            )
+            announce(opening)
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            store.close()
+
+
+def _loader(policies: Path | None) -> "Callable[[], Sequence[Driver]]":
+    """How the garage gets its drivers; a wrong folder is refused at once."""
+    if policies is None:
+        return scripted_drivers
+    if not policies.is_dir():
+        raise ValueError(f"expected a folder of runs, got {policies}: no such folder")
+    if not any(policies.glob("**/config.json")):
+        raise ValueError(
+            f"expected runs in {policies}, found none: train one with `termdp train "
+            f"backseat termpg --out {policies}/NAME`, or leave out --policies"
+        )
+
+    def load() -> "Sequence[Driver]":
+        from termdp.people.driving.trained import drivers_in
+
+        return drivers_in(policies)
+
+    return load

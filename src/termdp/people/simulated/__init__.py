@@ -1,0 +1,1 @@
+"""Simulated passengers, who use the server as people do."""

@@ -1,0 +1,121 @@
+"""Simulated passengers at work: they review rides over HTTP, as people's pages do."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from termdp.envs.backseat_road import Road
+from termdp.people.records import tokens
+from termdp.people.server.client import Client, RequestRefusedError
+from termdp.people.server.serving import ADMIN_VARIABLE
+from termdp.people.simulated.passengers import PASSENGERS, Passenger, react
+from termdp.people.simulated.sight import see
+
+Listen = Callable[[int, int], None]
+
+
+def simulate(
+    url: str,
+    admin_token: str,
+    study: str,
+    stops: int,
+    seed: int = 0,
+    listen: Listen = lambda stops, reviews: None,
+    passengers: Sequence[Passenger] = PASSENGERS,
+) -> dict[str, int]:
+    """Let simulated passengers review a study's rides until enough of them are stopped.
+
+    Args:
+        url: a running server.
+        admin_token: its admin's, to invite the passengers (as `simulated` supervisors).
+        study: the study's name; it needs rides.
+        stops: how many stops to collect, all passengers together.
+        seed: of everything that is random in the passengers.
+        listen: hears the numbers of stops and reviews after each review.
+        passengers: who reviews, in turn.
+
+    Returns:
+        Stops by passenger.
+    """
+    admin = Client(url, admin_token)
+    names = [passenger.name for passenger in passengers]
+    invites = admin.invite(study, names, kind="simulated")
+    road = Road(**admin.request("GET", "/api/game")["road"])
+    admin.close()
+    found = dict.fromkeys(names, 0)
+    reviews = 0
+    with contextlib.ExitStack() as stack:
+        seats = []
+        for index, passenger in enumerate(passengers):
+            client = stack.enter_context(contextlib.closing(Client(url)))
+            client.join(invites[passenger.name])
+            seats.append((passenger, client, np.random.default_rng([seed, index])))
+        while seats and sum(found.values()) < stops:
+            passenger, client, rng = seats.pop(0)
+            stopped = review_next(client, passenger, road, rng)
+            if stopped is None:
+                continue
+            seats.append((passenger, client, rng))
+            found[passenger.name] += stopped
+            reviews += 1
+            listen(sum(found.values()), reviews)
+    if sum(found.values()) < stops:
+        raise ValueError(
+            f"expected rides enough for {stops} stops, but after all of them there are "
+            f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
+        )
+    return found
+
+
+def review_next(
+    client: Client, passenger: Passenger, road: Road, rng: np.random.Generator
+) -> bool | None:
+    """One ride: whether it was stopped; None when there is none left."""
+    ride = client.next_ride()
+    if ride is None:
+        return None
+    reaction = react(passenger, see(road, ride), rng, ride["decision_ms"])
+    if reaction.decision is None or reaction.latency_ms is None:
+        client.finish(ride["showing"])
+        return False
+    try:
+        client.stop(
+            ride["showing"],
+            reaction.decision,
+            latency_ms=round(reaction.latency_ms),
+            reason=reaction.reason or "",
+        )
+    except RequestRefusedError:
+        if reaction.decision < len(ride["actions"]) - 1:
+            raise
+        client.finish(ride["showing"])  # the ride crashed in that very decision
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def own_server(db: str) -> Iterator[tuple[str, str]]:
+    """A server of one's own on a store: its address and its admin's token."""
+    token = tokens.make()
+    command = [sys.executable, "-m", "termdp", "serve", "--db", db, "--port", "0"]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, ADMIN_VARIABLE: token},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        if len(words) < 3:
+            raise ValueError(f"expected a server on {db}, but it did not start")
+        yield words[2], token
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        if process.stdout is not None:
+            process.stdout.close()
