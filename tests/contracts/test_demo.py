@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from termdp.report import demo
-from termdp.report.demo_figures import interval
+from termdp.report.figures import band
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,8 @@ def test_a_difference_is_claimed_only_when_its_interval_excludes_zero(
 
 
 def test_the_bands_are_t_intervals_of_the_mean():
-    mean, half = interval(np.array([[1.0], [2.0], [3.0]]))
+    low, mean, high = band(np.array([[1.0], [2.0], [3.0]]))
     # s = 1, n = 3, t(0.975, 2) = 4.3027
     assert mean[0] == 2.0
-    assert half[0] == pytest.approx(4.3027 / np.sqrt(3), abs=1e-3)
+    half = 4.3027 / np.sqrt(3)
+    assert (low[0], high[0]) == pytest.approx((2.0 - half, 2.0 + half), abs=1e-3)

@@ -6,7 +6,6 @@ depends on the numbers: no difference is claimed unless its interval excludes ze
 
 import dataclasses
 import itertools
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import stats
 
 from termdp.agents.methods import find_method
 from termdp.catalogue import find
@@ -22,6 +20,7 @@ from termdp.costs import ensemble
 from termdp.registry import make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.page import Page, figure_bytes
+from termdp.report.statistics import mean_interval
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import Watched, evaluate, watch_episode
 from termdp.training.loop import Job, Trainer
@@ -134,25 +133,19 @@ def _play(
     return returns, stops
 
 
-def difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
-    """Mean difference over paired seeds and the half-width of its 95% interval."""
-    gaps = ours - theirs
-    spread = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
-    return float(np.mean(gaps)), float(stats.t.ppf(0.975, len(gaps) - 1)) * spread
-
-
 def verdict(results: DemoResults) -> str:
     """What the numbers support, in words."""
-    gap, half = difference(results.returns["termpg"], results.returns["pg"])
-    interval = f"{gap:+.2f} (95% interval {gap - half:+.2f} … {gap + half:+.2f})"
+    # Paired by seed.
+    gap = mean_interval(results.returns["termpg"] - results.returns["pg"])
+    interval = f"{gap.value:+.2f} (95% interval {gap.low:+.2f} … {gap.high:+.2f})"
     seeds = len(results.returns["pg"])
-    if gap - half > 0:
+    if gap.low > 0:
         return (
             f"TermPG earns more than PPO: the mean difference over {seeds} seeds is "
             f"{interval}. Both saw the same rewards and the same stops; TermPG learned "
             "from the stops what the observer minds."
         )
-    if gap + half < 0:
+    if gap.high < 0:
         return (
             f"TermPG earns less than PPO here: the mean difference over {seeds} seeds "
             f"is {interval}."

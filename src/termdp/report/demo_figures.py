@@ -1,11 +1,11 @@
 """The pictures of the demo's page."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from termdp.report.figures import band
 
 METHODS = ("pg", "termpg", "oracle")
 NAMES = {
@@ -34,12 +34,10 @@ def learning_figure(steps: np.ndarray, curves: dict[str, np.ndarray]) -> Any:
     for axis, (name, title, methods) in zip(axes, panels, strict=True):
         for method in methods:
             values = curves[name][METHODS.index(method)]
-            mean, half = interval(values)
+            low, mean, high = band(values)
             colour = COLOURS[method]
             axis.plot(steps / 1000, mean, color=colour, label=NAMES[method])
-            axis.fill_between(
-                steps / 1000, mean - half, mean + half, color=colour, alpha=0.2, lw=0
-            )
+            axis.fill_between(steps / 1000, low, high, color=colour, alpha=0.2, lw=0)
         _tidy(axis, title, "thousand decisions")
         if name != "return_mean":
             axis.set_ylim(max(axis.get_ylim()[0], -0.02), min(axis.get_ylim()[1], 1.02))
@@ -47,13 +45,6 @@ def learning_figure(steps: np.ndarray, curves: dict[str, np.ndarray]) -> Any:
     axes[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()
     return figure
-
-
-def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over seeds and half-width of its 95% interval (t), `[seeds, points]`."""
-    seeds = len(values)
-    error = np.nanstd(values, axis=0, ddof=1) / math.sqrt(seeds)
-    return np.nanmean(values, axis=0), float(stats.t.ppf(0.975, seeds - 1)) * error
 
 
 def cost_figure(truths: Sequence[np.ndarray], guesses: Sequence[np.ndarray]) -> Any:
