@@ -13,6 +13,7 @@ from termdp.networks import (
     enlarge,
     orthogonal,
     patches,
+    product,
 )
 
 
@@ -60,6 +61,39 @@ def test_row_convolution_is_a_convolution(kernel):
     found = jax.jit(RowConv(5, kernel).apply)({"params": params}, grids)
     expected = convolution(grids, weights, 1, "VALID") + bias
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("layer", [PatchConv(5, 3), RowConv(5, 3)])
+@pytest.mark.parametrize("dtype", [bool, np.uint8])
+def test_flags_and_bytes_count_as_numbers(layer, dtype):
+    grids = numbers(0, 2, 6, 8, 3) > 0
+    params = layer.init(jax.random.key(0), grids.astype(np.float32))
+    expected = layer.apply(params, grids.astype(np.float32))
+    np.testing.assert_array_equal(layer.apply(params, grids.astype(dtype)), expected)
+
+
+@pytest.mark.parametrize("lead", [(), (4,), (2, 3)])
+def test_product_and_its_gradients_are_those_of_a_product(lead):
+    x, weights, outer = numbers(0, *lead, 6), numbers(1, 6, 5), numbers(2, *lead, 5)
+
+    def loss(multiply, x, weights):
+        return (multiply(x, weights) ** 2 * outer).sum()
+
+    def gradients(multiply):
+        return jax.value_and_grad(lambda *args: loss(multiply, *args), (0, 1))(
+            x, weights
+        )
+
+    def under_vmap(multiply):
+        return jax.vmap(multiply, (None, 0))(x, np.stack([weights, -weights]))
+
+    for made in (gradients, under_vmap):
+        for found, expected in zip(
+            jax.tree.leaves(made(product)),
+            jax.tree.leaves(made(jnp.matmul)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_patches_by_hand():

@@ -10,7 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.networks import GridTorso, ImageTorso, VectorTorso, orthogonal
+from termdp.networks import Dense, GridTorso, ImageTorso, VectorTorso, orthogonal
 
 Carry = Any
 
@@ -48,9 +48,8 @@ class Heads(nn.Module):
     @nn.compact
     def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`[..., F]` to distribution parameters `[..., K]` and values `[...]`."""
-        small = orthogonal(0.01)
-        policy = nn.Dense(self.num_outputs, kernel_init=small)(features)
-        value = nn.Dense(1, kernel_init=orthogonal(1.0))(features)
+        policy = Dense(self.num_outputs, scale=0.01)(features)
+        value = Dense(1, scale=1.0)(features)
         return policy, value[..., 0]
 
 

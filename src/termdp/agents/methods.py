@@ -36,6 +36,9 @@ class Method:
         dynamic_discount: γ_t = 1 − ρ(z_t) instead of the constant.
         discount: the constant discount of the others; None for the constant that
             TermPG's discount averages to on the environment (`for_environment`).
+        horizon: constant that the dynamic discount is multiplied by; 1 as in the paper.
+            Where stops are rare the dynamic discount alone looks very far ahead, which
+            makes advantages noisy.
         stop_handling: `expected`: a stopped step bootstraps from the state that would
             have followed; `cut`: a stop is an end; `ignored`: no ending of any kind is
             an end for the values. None takes `expected` with the dynamic discount and
@@ -56,6 +59,7 @@ class Method:
     knows_costs: bool = False
     dynamic_discount: bool = False
     discount: float | None = 0.99
+    horizon: float = 1.0
     stop_handling: str | None = None
     stop_penalty: float = 0.0
     cost_penalty: float = 0.0
@@ -79,6 +83,10 @@ class Method:
         if self.discount is not None and not 0.0 <= self.discount <= 1.0:
             raise ValueError(
                 f"expected discount to be a number in [0, 1], got {self.discount}"
+            )
+        if not 0.0 <= self.horizon <= 1.0:
+            raise ValueError(
+                f"expected horizon to be a number in [0, 1], got {self.horizon}"
             )
         if not (np.isfinite(self.window_factor) and self.window_factor > 0):
             raise ValueError(
@@ -128,6 +136,7 @@ class Method:
             knows_costs=jnp.float32(self.knows_costs),
             dynamic_discount=jnp.float32(self.dynamic_discount),
             discount=jnp.float32(self.discount),
+            horizon=jnp.float32(self.horizon),
             stop_bootstraps=jnp.float32(self.handles_stops != "cut"),
             game_over_bootstraps=jnp.float32(self.handles_stops == "ignored"),
             stop_penalty=jnp.float32(self.stop_penalty),
@@ -146,6 +155,7 @@ class MethodSwitches:
     knows_costs: jax.Array
     dynamic_discount: jax.Array
     discount: jax.Array
+    horizon: jax.Array
     stop_bootstraps: jax.Array
     game_over_bootstraps: jax.Array
     stop_penalty: jax.Array
@@ -183,6 +193,7 @@ METHODS: dict[str, Method] = {
     "termpg_fixed_discount": _vary(
         _TERMPG, "TermPG with γ = 0.99", dynamic_discount=False
     ),
+    "termpg_horizon": _vary(_TERMPG, "TermPG, dynamic discount × 0.97", horizon=0.97),
     "termpg_half_window": _vary(
         _TERMPG, "TermPG, learner's window × ½", window_factor=0.5
     ),
@@ -195,6 +206,12 @@ METHODS: dict[str, Method] = {
         "PPO that knows the true costs and bias: a reference line",
         knows_costs=True,
         dynamic_discount=True,
+    ),
+    "oracle_horizon": Method(
+        "the oracle, dynamic discount × 0.97",
+        knows_costs=True,
+        dynamic_discount=True,
+        horizon=0.97,
     ),
     "pg_0.953": _vary(
         _PG, "PPO with the published discount's constant", discount=0.953

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 
 from termdp.costs.config import CostConfig
 from termdp.networks import (
+    Dense,
     ImageTorso,
     RowConv,
     VectorTorso,
     dense_with_extra,
-    orthogonal,
 )
 
 
@@ -63,20 +63,19 @@ class CostNetwork(nn.Module):
         """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
         chosen = self.actions.features(actions)
         if self.kind == "grid":
-            x = nn.relu(RowConv(self.filters, 3)(obs.astype(jnp.float32)))
+            x = nn.relu(RowConv(self.filters, 3)(obs))
             x = x.reshape(*x.shape[:-3], -1)
             features = nn.relu(dense_with_extra(self.hidden, x, chosen))
         elif self.kind == "image":
             features = ImageTorso()(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
-        small = orthogonal(0.01)
-        cost = nn.Dense(1, kernel_init=small)(features)[..., 0]
+        cost = Dense(1, scale=0.01)(features)[..., 0]
         if self.kind == "vector" and self.actions.discrete:
             # "How often was *this* item shown" needs an output per action: a product
             # of observation and action that few hidden units cannot make.
             seen = jnp.concatenate([obs.astype(jnp.float32), features], axis=-1)
-            each = nn.Dense(self.actions.size, kernel_init=small)(seen)
+            each = Dense(self.actions.size, scale=0.01)(seen)
             cost = cost + jnp.sum(each * chosen, axis=-1)
         return nn.softplus(cost) if self.nonnegative else cost
 

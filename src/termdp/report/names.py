@@ -18,6 +18,7 @@ METHOD_NAMES = {
     "termpg_min": "Optimism min (paper)",
     "termpg_logit": "Optimism logit",
     "termpg_fixed_discount": "No dynamic discount",
+    "termpg_horizon": "TermPG, γ × 0.97",
     "termpg_half_window": "×0.5 window",
     "termpg_double_window": "×2 window",
     "termpg_window_0.25": "×0.25 window",
@@ -29,6 +30,7 @@ METHOD_NAMES = {
     "termpg_cut": "TermPG, stops cut",
     "termpg_ignored": "TermPG, ends ignored",
     "oracle": "Oracle (known costs)",
+    "oracle_horizon": "Oracle, γ × 0.97",
 }
 
 ENV_NAMES = {

@@ -164,7 +164,8 @@ def step_discounts(
     if fresh is not None:
         learned = dynamic_discount(fresh.accumulated.logit)
         survival = jnp.where(switches.knows_costs > 0, survival, learned)
-    discounts = jnp.where(switches.dynamic_discount > 0, survival, switches.discount)
+    dynamic = switches.horizon * survival
+    discounts = jnp.where(switches.dynamic_discount > 0, dynamic, switches.discount)
     discounts = jnp.where(
         played.stopped, switches.stop_bootstraps * discounts, discounts
     )

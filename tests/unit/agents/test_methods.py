@@ -21,15 +21,18 @@ TABLE = {
     "termpg_std": (True, False, True, "expected", {"optimism": "std"}),
     "termpg_mean": (True, False, True, "expected", {"optimism": "mean"}),
     "termpg_fixed_discount": (True, False, False, "cut", {}),
+    "termpg_horizon": (True, False, True, "expected", {"horizon": 0.97}),
     "termpg_half_window": (True, False, True, "expected", {"window_factor": 0.5}),
     "termpg_double_window": (True, False, True, "expected", {"window_factor": 2.0}),
     "termpg_bonus_0.1": (True, False, True, "expected", {"bonus": 0.1}),
     "termpg_bonus_1": (True, False, True, "expected", {"bonus": 1.0}),
     "oracle": (False, True, True, "expected", {}),
+    "oracle_horizon": (False, True, True, "expected", {"horizon": 0.97}),
     "pg_0.953": (False, False, False, "cut", {"discount": 0.953}),
 }
 NUMBERS = (
     "discount",
+    "horizon",
     "stop_penalty",
     "cost_penalty",
     "bonus",
