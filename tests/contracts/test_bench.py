@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
 from termdp.bench.store import Store, read_curves, read_manifest, read_records
+from termdp.bench.suites import RECOMMENDER, Column
 from termdp.bench.sweep import sweep
 from termdp.cli import main
 from tiny_bench import BROKEN, STEPS, TINY, tiny_plan
@@ -24,8 +26,6 @@ KEYS = {RunKey("recommender", row, seed) for row in ("pg", "termpg") for seed in
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """One good job and one that cannot be made: (store, outcome, events)."""
-    from termdp.bench.suites import RECOMMENDER
-
     plan = tiny_plan("pg", "termpg", columns=(BROKEN, RECOMMENDER))
     folder = Store.create(tmp_path_factory.mktemp("sweep") / "out", plan, "command")
     events = []
@@ -44,9 +44,32 @@ def test_a_failed_job_is_listed_and_does_not_stop_the_others(swept):
     assert len(failure["runs"]) == 4
 
 
+def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):
+    other = Column("patient", "recommender", {"window": 7, "bias": 9.0, "relief": 0.9})
+    plan_of = partial(tiny_plan, "pg", "termpg", steps=10 * STEPS)
+    both = plan_of(columns=(RECOMMENDER, other))
+    (job,) = make_jobs(both)
+    assert {key.column for key in job.keys} == {"recommender", "patient"}
+    parts = [plan_of(columns=(column,)) for column in (RECOMMENDER, other)]
+    outcomes = []
+    for number, plan in enumerate((both, *parts)):
+        store = Store.create(tmp_path / str(number), plan, "command")
+        sweep(run_local(make_jobs(plan)), store)
+        outcomes.append(
+            {
+                RunKey(r["column"], r["row"], r["seed"]): r["return_mean"]
+                for r in read_records(store.path)
+            }
+        )
+    together, *alone = outcomes
+    assert len(together) == 8
+    assert together == pytest.approx(alone[0] | alone[1], rel=1e-3)
+    assert together["patient", "pg", 0] != together["recommender", "pg", 0]
+
+
 def test_events_tell_how_far_a_job_is(swept):
     _, _, events = swept
-    good = [event for event in events if event.job.column.label == "recommender"]
+    good = [event for event in events if event.job.name == "recommender"]
     assert good[0].kind == "started"
     assert good[-1].kind == "finished"
     fractions = [event.fraction for event in good if event.kind == "running"]

@@ -117,9 +117,9 @@ def _joined(parts: Sequence[JobResult]) -> JobResult:
 
 
 def _compile_threads(platform: str) -> int:
-    """Compilation is the CPU's work: leave it the cores that training does not need."""
+    """Two at most: more wait for each other, and for the device that tries kernels out."""
     cores = os.cpu_count() or 1
-    return 1 if platform == "cpu" else max(1, min(8, cores // 2))
+    return 1 if platform == "cpu" else max(1, min(2, cores // 2))
 
 
 def runs_per_job(job: BenchJob, platform: str, speed: float) -> int | None:

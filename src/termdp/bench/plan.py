@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import jax
+
 from termdp.agents.methods import Method, find_method
 from termdp.bench.suites import Column, Row, Suite, cells
 from termdp.registry import REGISTRY
@@ -60,7 +62,7 @@ class BenchJob:
 
     Attributes:
         name: for people, unique in a sweep.
-        runs: which; all of one environment and one configuration.
+        runs: which; all of one game and one configuration.
         steps: decisions per run.
     """
 
@@ -69,9 +71,14 @@ class BenchJob:
     steps: int
 
     @property
-    def column(self) -> Column:
-        """The environment of all its runs."""
-        return self.runs[0][0].column
+    def columns(self) -> tuple[Column, ...]:
+        """Who watches the game in these runs."""
+        return tuple({cell.column.label: cell.column for cell, _ in self.runs}.values())
+
+    @property
+    def env(self) -> str:
+        """Id of the environment of all its runs."""
+        return self.runs[0][0].column.env
 
     @property
     def config(self) -> TrainConfig:
@@ -98,12 +105,14 @@ class BenchJob:
 
         What is missing to the multiple is filled with the last run.
         """
-        env, params = make_watched(self.column.env, **self.column.overrides)
         missing = -len(self.runs) % multiple
         runs = [*self.runs, *([self.runs[-1]] * missing)]
+        env, by_column = shared_world(self.columns)
+        each = tuple(by_column[cell.column.label] for cell, _ in runs)
         return Job(
             env=env,
-            params=params,
+            params=each[0],
+            run_params=each if len(by_column) > 1 else None,
             methods=tuple(cell.method for cell, _ in runs),
             seeds=tuple(seed for _, seed in runs),
             config=self.config,
@@ -192,10 +201,13 @@ def _chosen(
     columns = [name for c, _ in pairs for name in (c.label, c.env)]
     _check_known("environments", envs, columns, suite)
     _check_known("methods", methods, [row.label for _, row in pairs], suite)
+    # `breakout` is the column of that label; where there is none, all of that game.
+    labels = {column.label for column, _ in pairs}
+    ids = set(envs or ()) - labels
     return [
         (column, row)
         for column, row in pairs
-        if (envs is None or column.label in envs or column.env in envs)
+        if (envs is None or column.label in envs or column.env in ids)
         and (methods is None or row.label in methods)
     ]
 
@@ -250,20 +262,60 @@ def make_jobs(
     """
     done = set(finished)
     groups: dict[Any, list[tuple[Cell, int]]] = {}
+    kinds = {cell.column.label: kind_of_world(cell.column) for cell in plan.cells}
     for cell, seed in plan.runs:
         if RunKey(cell.column.label, cell.row.label, seed) not in done:
-            shared = (cell.column.label, cell.method.recurrent, cell.config)
+            shared = (kinds[cell.column.label], cell.method.recurrent, cell.config)
             groups.setdefault(shared, []).append((cell, seed))
     jobs: list[BenchJob] = []
     names: dict[str, int] = {}
-    for (label, recurrent, _), runs in groups.items():
+    for (_, recurrent, _), runs in groups.items():
+        whole = BenchJob("", tuple(runs), plan.steps)
+        label = " + ".join(column.label for column in whole.columns)
         name = f"{label} recurrent" if recurrent else label
-        whole = BenchJob(name, tuple(runs), plan.steps)
         for part in _parts(runs, most_runs(whole)):
             names[name] = names.get(name, 0) + 1
             number = f" {names[name]}" if names[name] > 1 else ""
             jobs.append(BenchJob(name + number, tuple(part), plan.steps))
     return jobs
+
+
+_ANY_WINDOW = 2**30  # a room that makes observers alike, whatever they remember
+
+
+def kind_of_world(column: Column) -> Any:
+    """Equal for columns that one program can serve: they differ in numbers only."""
+    try:
+        _, params = make_watched(column.env, **column.overrides)
+    except ValueError:
+        return column.label  # it fails by itself, when it is compiled
+    numbers = {
+        field.name
+        for part in (params.game, params.observer, params.observer.cost)
+        if dataclasses.is_dataclass(part)
+        for field in dataclasses.fields(part)
+    }
+    make_up = tuple(
+        (k, str(v)) for k, v in column.overrides.items() if k not in numbers
+    )
+    return column.env, make_up, jax.tree.structure(_remembering(params, _ANY_WINDOW))
+
+
+def shared_world(columns: Sequence[Column]) -> tuple[Any, dict[str, Any]]:
+    """One environment for several columns, and each column's parameters by label."""
+    made = {c.label: make_watched(c.env, **c.overrides) for c in columns}
+    env = next(iter(made.values()))[0]
+    if len(made) == 1:
+        return env, {label: params for label, (_, params) in made.items()}
+    most = max(params.observer.capacity for _, params in made.values())
+    return env, {
+        label: _remembering(params, most) for label, (_, params) in made.items()
+    }
+
+
+def _remembering(params: Any, steps: int) -> Any:
+    """The same observer with room for so many steps: its window may differ."""
+    return params.replace(observer=params.observer.replace(capacity=steps))
 
 
 def _parts(runs: list[Any], most: int | None) -> list[list[Any]]:

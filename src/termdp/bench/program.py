@@ -137,8 +137,8 @@ def _results(compiled: Compiled, reports: Reports, seconds: float) -> JobResult:
     devices = sorted(_devices_of(compiled.trainer), key=lambda device: device.id)
     facts = {
         "job": job.name,
-        "column": job.column.label,
-        "env": job.column.env,
+        "columns": [column.label for column in job.columns],
+        "env": job.env,
         "recurrent": job.recurrent,
         "preset": job.config.preset,
         "runs": len(job.runs),

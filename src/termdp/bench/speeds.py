@@ -68,7 +68,7 @@ class Speeds:
 
     def _name(self, job: BenchJob) -> str:
         kind = "recurrent" if job.recurrent else "feed-forward"
-        return f"{self.platform}/{job.config.preset}/{job.column.env}/{kind}"
+        return f"{self.platform}/{job.config.preset}/{job.env}/{kind}"
 
 
 def _memory() -> Path:

@@ -96,58 +96,44 @@ PAPER_COLUMNS = tuple(
 RECOMMENDER = Column("recommender", "recommender")
 
 # Observers under which methods can be told apart (docs/hard.md): patient with a slip,
-# since harmless steps relieve and b ≥ ln 3T (T: mean length of an unobserved episode),
-# but not with a habit.
+# since they remember long, charge little or are relieved by harmless steps, and
+# b ≥ ln 3T (T: mean length of an unobserved episode), but not with a habit.
 HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
-        {
-            "max_steps_in_episode": 200,
-            "window": 60,
-            "bias": 10.0,
-            "scale": 2.0,
-            "relief": 0.4,
-        },
-        why="coins cost 2, other decisions relieve by 0.4; 60 are remembered; rides of "
-        "200 decisions",
+        {"window": 60, "bias": 9.3, "scale": 0.5, "relief": 0.2},
+        why="a coin costs 0.5, any other decision relieves by 0.2; 60 are remembered",
     ),
     Column(
         "space_invaders_hard",
         "space_invaders",
-        {
-            "max_steps_in_episode": 200,
-            "window": 30,
-            "bias": 7.0,
-            "scale": 2.0,
-            "relief": 0.1,
-        },
-        why="near bullets cost 2, other steps relieve by 0.1; games of 200 decisions",
+        {"window": 60, "bias": 10.0, "scale": 1.5, "relief": 0.2},
+        why="a near bullet costs 1.5, its absence relieves by 0.2; 60 are remembered",
     ),
     Column(
         "seaquest_hard",
         "seaquest",
-        {"window": 30, "bias": 6.5, "scale": 3.0, "relief": 0.2},
-        why="half depth costs 3, other depths relieve by 0.2",
+        {"row": 5, "window": 30, "bias": 10.0, "scale": 1.0, "relief": 0.2},
+        why="the sixth row costs 1, the others relieve by 0.2",
     ),
     Column(
         "breakout_hard",
         "breakout",
-        {"width": 3, "window": 60, "bias": 7.5, "scale": 1.5, "relief": 0.2},
-        why="three columns at either side cost 1.5, the middle relieves by 0.2; 60 steps "
-        "are remembered",
+        {"width": 3, "window": 60, "bias": 9.0, "scale": 0.5},
+        why="three columns at either side cost 0.5; 60 steps are remembered",
     ),
     Column(
         "asterix_hard",
         "asterix",
-        {"window": 60, "bias": 8.0, "scale": 2.0, "relief": 0.3},
-        why="near enemies cost 2, other steps relieve by 0.3; 60 are remembered",
+        {"window": 60, "bias": 7.5, "scale": 2.5, "relief": 0.3},
+        why="a near enemy costs 2.5, its absence relieves by 0.3; 60 are remembered",
     ),
     Column(
         "recommender_hard",
         "recommender",
-        {"window": 60, "bias": 8.0, "relief": 0.9},
-        why="60 items are remembered; items that suit relieve half as much again",
+        {"window": 30, "bias": 8.3},
+        why="a more patient user: b = 8.3",
     ),
 )
 
@@ -184,9 +170,12 @@ FAIR = _distinct(
         _row("pg_rs"),
         _row("pg_matched"),
         _row("pg_0.953"),
+        _row("pg", "pg_0.97", discount=0.97),
         _row("pg_recurrent", "pg_recurrent_rs", stop_penalty=1.0),
         _row("oracle"),
+        _row("oracle_horizon"),
         _row("termpg"),
+        _row("termpg_horizon"),
         _row("termpg", "termpg_cut", stop_handling="cut"),
         _row("termpg", "termpg_ignored", stop_handling="ignored"),
         _row("termpg_min"),
@@ -197,7 +186,10 @@ FAIR = _distinct(
 HARD = (
     *TOP,
     _row("pg_matched"),
+    _row("pg", "pg_0.97", discount=0.97),
+    _row("termpg_horizon"),
     _row("oracle"),
+    _row("oracle_horizon"),
 )
 WINDOWS = (
     *REFERENCE,

@@ -51,6 +51,8 @@ class Job:
         config: sizes and rates.
         num_iterations: how long the runs are.
         policy_update: the policy-gradient algorithm (ALG-PG); None for PPO.
+        run_params: parameters of each run, where their observers differ in numbers;
+            None if `params` serve all.
     """
 
     env: Any
@@ -60,11 +62,16 @@ class Job:
     config: TrainConfig
     num_iterations: int
     policy_update: PolicyUpdate | None = None
+    run_params: tuple[Any, ...] | None = None
 
     @property
-    def window(self) -> int:
-        """How many steps the learner may look back; episodes' length if unbounded."""
-        observer = self.params.observer
+    def windows(self) -> tuple[int, ...]:
+        """How far each run's learner may look back, were it not mistaken."""
+        each = self.run_params or (self.params,) * len(self.methods)
+        return tuple(self._window(params.observer) for params in each)
+
+    def _window(self, observer: Any) -> int:
+        """What the observer remembers; half a segment if that is unbounded."""
         if observer.leak is not None or observer.window is None:
             return self.config.costs.segment_length // 2
         return int(observer.window)
@@ -72,12 +79,13 @@ class Job:
     @property
     def max_window(self) -> int:
         """The longest learner's window among the methods."""
-        return max(method.learner_window(self.window) for method in self.methods)
+        pairs = zip(self.methods, self.windows, strict=True)
+        return max(method.learner_window(window) for method, window in pairs)
 
     def switches(self) -> MethodSwitches:
         """The methods as numbers, stacked over runs."""
-        rows = [method.switches(self.window) for method in self.methods]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+        pairs = zip(self.methods, self.windows, strict=True)
+        return _stacked([method.switches(window) for method, window in pairs])
 
 
 def make_program(job: Job) -> Program:
@@ -168,9 +176,10 @@ class Trainer:
         self.program = make_program(job)
         self._mesh = _mesh_of(devices, len(job.seeds))
         self.switches = self._spread(job.switches())
+        # None where all runs see the same: then the parameters are constants.
+        self.params = self._spread(job.run_params and _stacked(job.run_params))
         self._compiled: dict[int, Any] = {}
-        start = partial(initial_state, self.program, max_window=job.max_window)
-        self._start: Any = jax.jit(self._over_runs(start))
+        self._start: Any = jax.jit(self._over_runs(self._start_run))
         self._compiled_start: Any = None
         # Compiled once for all runs: what differs between them is an argument.
         self.play = jax.jit(
@@ -183,12 +192,22 @@ class Trainer:
         keys = self._keys()
         # Whoever asks for the shapes alone (`jax.eval_shape`) traces.
         traced = self._compiled_start is None or isinstance(keys, jax.core.Tracer)
-        states: TrainState = (self._start if traced else self._compiled_start)(keys)
+        start = self._start if traced else self._compiled_start
+        states: TrainState = start(keys, self.params)
         return states
 
     def compile_init(self) -> None:
         """Compile `init` ahead of use, for instance in another thread."""
-        self._compiled_start = self._start.lower(self._keys()).compile()
+        self._compiled_start = self._start.lower(self._keys(), self.params).compile()
+
+    def _start_run(self, key: jax.Array, params: Any) -> TrainState:
+        return initial_state(self._seeing(params), key, self.job.max_window)
+
+    def _seeing(self, params: Any) -> Program:
+        """The program in the world of one run."""
+        if params is None:
+            return self.program
+        return self.program._replace(world=World(self.job.env, params))
 
     def _keys(self) -> jax.Array:
         keys = jnp.stack([jax.random.key(seed) for seed in self.job.seeds])
@@ -202,7 +221,7 @@ class Trainer:
         Returns:
             The new states and the reports, `[R, num_iterations, ...]`.
         """
-        return self.compile(num_iterations)(states, self.switches)
+        return self.compile(num_iterations)(states, self.switches, self.params)
 
     def compile(self, num_iterations: int) -> Any:
         """The compiled chunk; ahead of use, so that compilation can be timed apart."""
@@ -217,20 +236,26 @@ class Trainer:
             )
             shapes = jax.eval_shape(self.init)
             self._compiled[num_iterations] = advance.lower(
-                shapes, self.switches
+                shapes, self.switches, self.params
             ).compile()
         return self._compiled[num_iterations]
 
     def _advance_runs(
-        self, states: TrainState, switches: MethodSwitches, num_iterations: int
+        self,
+        states: TrainState,
+        switches: MethodSwitches,
+        params: Any,
+        num_iterations: int,
     ) -> tuple[TrainState, Metrics]:
-        def run(state: TrainState, switches: MethodSwitches) -> Any:
+        def run(state: TrainState, switches: MethodSwitches, params: Any) -> Any:
+            program = self._seeing(params)
+
             def one(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
-                return train_iteration(self.program, switches, state)
+                return train_iteration(program, switches, state)
 
             return jax.lax.scan(one, state, length=num_iterations)
 
-        return self._over_runs(run)(states, switches)
+        return self._over_runs(run)(states, switches, params)
 
     def _over_runs(self, function: Any) -> Any:
         """The function of one run, for all: each device maps over its own share."""
@@ -250,6 +275,11 @@ class Trainer:
     def _spread(self, tree: Any) -> Any:
         """Arrays `[R, ...]` on the devices that work on them."""
         return tree if self._mesh is None else jax.device_put(tree, self._sharding)
+
+
+def _stacked(rows: Sequence[Any]) -> Any:
+    """Trees of one structure as one, the runs first."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
 def _mesh_of(devices: Sequence[Any] | None, num_runs: int) -> Mesh | None:

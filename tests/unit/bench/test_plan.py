@@ -23,6 +23,25 @@ def test_all_feed_forward_methods_share_a_program_and_recurrent_ones_another():
     assert len(job.methods) == len(job.seeds) == 30
 
 
+def test_observers_of_one_game_that_differ_in_numbers_share_a_program():
+    columns = (
+        Column("usual", "breakout"),
+        Column("patient", "breakout", {"window": 60, "bias": 9.0, "width": 3}),
+        Column("forgetful", "breakout", {"leak": 0.9}),  # another way to remember
+        Column("other", "asterix"),
+    )
+    plan = make_plan(Suite("own", "", columns, (Row("termpg", "termpg"),)), seeds=2)
+    jobs = {job.name: job for job in make_jobs(plan)}
+    assert set(jobs) == {"usual + patient", "forgetful", "other"}
+    job = jobs["usual + patient"].training_job()
+    assert job.windows == (30, 30, 60, 60)
+    assert job.max_window == 60
+    assert job.switches().window.tolist() == [30, 30, 60, 60]
+    assert [p.observer.bias for p in job.run_params] == [6.0, 6.0, 9.0, 9.0]
+    assert {p.observer.capacity for p in job.run_params} == {60}
+    assert jobs["other"].training_job().run_params is None
+
+
 def test_a_run_does_not_depend_on_its_company():
     # A window four times as long needs longer segments: for that method alone.
     plan = plan_of("window", envs=["breakout"], seeds=1)
@@ -58,6 +77,16 @@ def test_a_matched_discount_comes_from_the_column_if_it_has_one():
     assert make_plan(suite).cells[0].method.discount == 0.9
     usual = plan_of("fair", envs=["breakout"], methods=["pg_matched"])
     assert usual.cells[0].method.discount == MATCHED_DISCOUNTS["breakout"]
+
+
+def test_an_environment_is_a_column_or_else_all_columns_of_that_game():
+    def columns(suite, env):
+        plan = plan_of(suite, envs=[env])
+        return {cell.column.label for cell in plan.cells}
+
+    assert columns("all", "breakout") == {"breakout"}
+    assert columns("all", "breakout_hard") == {"breakout_hard"}
+    assert columns("hard", "breakout") == {"breakout_hard"}
 
 
 def test_all_methods_can_be_made_to_ignore_ends():
