@@ -117,7 +117,7 @@ def _joined(parts: Sequence[JobResult]) -> JobResult:
 
 
 def _compile_threads(platform: str) -> int:
-    """Two at most: more wait for each other, and for the device that tries kernels out."""
+    """Two at most: more only wait for the device, on which kernels are tried out."""
     cores = os.cpu_count() or 1
     return 1 if platform == "cpu" else max(1, min(2, cores // 2))
 
