@@ -63,6 +63,8 @@ BAD_WORDS = [
     ),
     (["train", "breakout", "pg", "--discount", "2"], "discount to be a number in", "2"),
     (["train", "breakout", "termpg", "--discount", "0.9"], "discount", "dynamic"),
+    (["train", "breakout", "pg", "--horizon", "0.9"], "horizon", "constant discount"),
+    (["train", "breakout", "termpg", "--horizon", "1.5"], "horizon", "[0, 1]"),
     (["train", "breakout", "pg", "--optimism", "mean"], "optimism", "learns no costs"),
     (["train", "breakout", "termpg", "--window-factor", "0"], "window_factor", "0"),
     (["train", "--resume", "nowhere"], "expected the folder of a run", "nowhere"),

@@ -53,6 +53,8 @@ class Args:
     """The learner's window over the observer's."""
     discount: float | None = None
     """Constant discount of methods without the dynamic one."""
+    horizon: float | None = None
+    """Constant that the dynamic discount is multiplied by."""
     stop_penalty: float | None = None
     """p, taken from the reward on a stop."""
     cost_penalty: float | None = None
@@ -81,6 +83,7 @@ _METHOD = (
     "optimism",
     "window_factor",
     "discount",
+    "horizon",
     "stop_penalty",
     "cost_penalty",
     "bonus",

@@ -10,7 +10,8 @@ from termdp.report.results import Results
 from termdp.report.statistics import Estimate
 
 BASELINE = "pg"
-CEILING = "oracle"
+CEILINGS = ("oracle", "oracle_horizon")
+TERMPG_ROWS = (*published.TERMPG_ROWS, "termpg_horizon")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +159,7 @@ def _best(results: Results, column: str, rows: list[str]) -> str | None:
 
 
 def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
-    ours = [r for r in published.TERMPG_ROWS if results.has(column, r)]
+    ours = [r for r in TERMPG_ROWS if results.has(column, r)]
     theirs = [r for r in results.family("pg") if results.has(column, r)]
     best, base = _best(results, column, ours), _best(results, column, theirs)
     if best is None or base is None:
@@ -180,17 +181,23 @@ def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
     )
 
 
+def ceiling(results: Results, column: str) -> str | None:
+    """The better of the agents that are told the costs there."""
+    return _best(results, column, list(CEILINGS))
+
+
 def _closed(results: Results) -> dict[tuple[str, str], Estimate | None]:
+    tops = {column: ceiling(results, column) for column in results.columns}
     return {
         (column, row): statistics.gap_closed(
             results.values(column, row),
             results.values(column, BASELINE),
-            results.values(column, CEILING),
+            results.values(column, top),
         )
         for column, row in results.records
-        if row not in (BASELINE, CEILING)
+        if (top := tops[column]) is not None
+        and row not in (BASELINE, *CEILINGS)
         and results.has(column, BASELINE)
-        and results.has(column, CEILING)
     }
 
 

@@ -19,8 +19,8 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Gap closed between pg and the oracle",
-            "(method − pg) ÷ (oracle − pg), 95% bootstrap interval; a dash where the "
-            "oracle is not clearly better than pg, so that there is no gap to close.",
+            "(method − pg) ÷ (the better oracle − pg), 95% bootstrap interval; a dash "
+            "where no oracle is clearly better than pg: there is no gap to close.",
             lambda column, row: _closed(findings, column, row),
         ),
         cost_table(results),

@@ -57,7 +57,9 @@ COLOURS = {
     "termpg": "#d6336c",
     "termpg_rs": "#f08c00",
     "termpg_penalty": "#a61e4d",
+    "termpg_horizon": "#9c36b5",
     "oracle": "#2b8a3e",
+    "oracle_horizon": "#66a80f",
 }
 MORE_COLOURS = (
     "#e8590c",

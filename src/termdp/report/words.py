@@ -1,6 +1,6 @@
 """What the numbers support, in words: nothing is claimed whose interval holds zero."""
 
-from termdp.report.analysis import BASELINE, CEILING, BestAgainstBest, Findings
+from termdp.report.analysis import BASELINE, BestAgainstBest, Findings, ceiling
 from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
 from termdp.report.statistics import difference
@@ -13,7 +13,10 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
         sentence
         for sentence in (
             *_best_sentences(findings),
-            _termpg_sentence(results, findings),
+            _termpg_sentence(results, findings, "termpg", "TermPG itself"),
+            _termpg_sentence(
+                results, findings, "termpg_horizon", "TermPG with γ × 0.97"
+            ),
             _naive_sentence(results),
             _oracle_sentence(results),
             _costs_sentence(results),
@@ -58,11 +61,14 @@ def _with_improvement(best: BestAgainstBest) -> str:
     )
 
 
-def _termpg_sentence(results: Results, findings: Findings) -> str:
+def _termpg_sentence(
+    results: Results, findings: Findings, row: str, subject: str
+) -> str:
+    """On which environments a method is better or worse than pg."""
     gaps = {
-        column: findings.against_pg[column, "termpg"]
+        column: findings.against_pg[column, row]
         for column in results.columns
-        if (column, "termpg") in findings.against_pg
+        if (column, row) in findings.against_pg
     }
     if not gaps:
         return ""
@@ -74,7 +80,7 @@ def _termpg_sentence(results: Results, findings: Findings) -> str:
         f"worse on {_list(worse)}" if worse else "",
         f"not told apart from pg on {rest} of {len(gaps)} environments" if rest else "",
     ]
-    return "TermPG itself is " + "; ".join(part for part in parts if part) + "."
+    return f"{subject} is " + "; ".join(part for part in parts if part) + "."
 
 
 def _naive_sentence(results: Results) -> str:
@@ -107,16 +113,16 @@ def _naive_sentence(results: Results) -> str:
 
 
 def _oracle_sentence(results: Results) -> str:
-    both = [
-        c
+    both = {
+        c: top
         for c in results.columns
-        if results.has(c, CEILING) and results.has(c, BASELINE)
-    ]
+        if (top := ceiling(results, c)) and results.has(c, BASELINE)
+    }
     if not both:
         return ""
     gaps = {
-        c: difference(results.values(c, CEILING), results.values(c, BASELINE))
-        for c in both
+        c: difference(results.values(c, top), results.values(c, BASELINE))
+        for c, top in both.items()
     }
     clear = [column_name(c) for c, gap in gaps.items() if gap.low > 0]
     if not clear:

@@ -175,11 +175,16 @@ def _choose_method(method: str | Method, changes: dict[str, Any]) -> Method:
     else:
         chosen, name = find_method(method, **changes), method
     for number in changes:
-        unused = number in _COST_NUMBERS and not chosen.learns_costs
-        if unused or (number == "discount" and chosen.dynamic_discount):
+        why = ""
+        if number in _COST_NUMBERS and not chosen.learns_costs:
+            why = "learns no costs"
+        elif number == "discount" and chosen.dynamic_discount:
+            why = "has the dynamic discount"
+        elif number == "horizon" and not chosen.dynamic_discount:
+            why = "has a constant discount"
+        if why:
             raise ValueError(
-                f"expected only numbers that {name} uses, got {number}: it "
-                + ("learns no costs" if unused else "has the dynamic discount")
+                f"expected only numbers that {name} uses, got {number}: it {why}"
             )
     return chosen
 
