@@ -10,7 +10,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.networks import Dense, GridTorso, ImageTorso, VectorTorso, orthogonal
+from termdp.agents.lstm import LSTM
+from termdp.networks import Dense, GridTorso, ImageTorso, VectorTorso
 
 Carry = Any
 
@@ -89,9 +90,7 @@ class RecurrentActorCritic(nn.Module):
     def setup(self) -> None:
         """Name the parts once; both ways of use share them."""
         self.trunk = self.torso.clone()
-        self.cell = nn.OptimizedLSTMCell(
-            self.cell_size, recurrent_kernel_init=orthogonal(1.0)
-        )
+        self.cell = LSTM(self.cell_size)
         self.heads = Heads(self.num_outputs)
 
     def initial_carry(self, batch_shape: tuple[int, ...]) -> Carry:
@@ -102,22 +101,13 @@ class RecurrentActorCritic(nn.Module):
     def step(self, carry: Carry, seen: PolicyInput) -> tuple[Carry, Any]:
         """One moment: inputs `[B, ...]`, carry `[B, cell_size]`."""
         features = self.trunk(seen.observation, seen.cost)
-        carry, features = self.cell(carry, features)
-        return carry, self.heads(features)
+        carry, remembered = self.cell.step(carry, features)
+        return carry, self.heads(remembered)
 
     def unroll(self, carry: Carry, seen: PolicyInput, starts: jax.Array) -> Any:
         """A stretch `[T, B, ...]`; the memory is cleared where an episode starts."""
         features = self.trunk(seen.observation, seen.cost)
-
-        def one(
-            cell: nn.Module, carry: Carry, row: tuple[jax.Array, jax.Array]
-        ) -> tuple[Carry, jax.Array]:
-            feature, start = row
-            return cell(forget(carry, start), feature)
-
-        scan = nn.scan(one, variable_broadcast="params", split_rngs={"params": False})
-        _, remembered = scan(self.cell, carry, (features, starts))
-        return self.heads(remembered)
+        return self.heads(self.cell.unroll(carry, features, starts))
 
     __call__ = step
 
