@@ -1,12 +1,11 @@
 """Engine `local`: every job is one vmapped program on all devices of this machine.
 
-Programs compile in threads while others run; the runs of a job are split among the
+The next program compiles while one runs; the runs of a job are split among the
 devices.
 """
 
 import dataclasses
 import functools
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,19 +19,15 @@ from termdp.bench.plan import BenchJob
 from termdp.bench.program import Compiled, JobResult, compile_job, run_job
 
 
-def run_local(
-    jobs: Sequence[BenchJob], compile_threads: int | None = None
-) -> Iterator[Event]:
-    """Run jobs on this machine, one program at a time.
+def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
+    """Run jobs on this machine, one program at a time; meanwhile the next compiles.
 
-    Args:
-        jobs: what to run.
-        compile_threads: programs compiled at once; None for a sensible number.
+    One compiles at a time: XLA uses all cores for it, and tries kernels out on the
+    device, so that two at once take longer than one after the other.
     """
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
-    threads = compile_threads or _compile_threads(devices[0].platform)
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="compile")
+    pool = ThreadPoolExecutor(1, thread_name_prefix="compile")
     try:
         waiting: dict[Future[Compiled], BenchJob] = {}
         for job in jobs:
@@ -114,12 +109,6 @@ def _joined(parts: Sequence[JobResult]) -> JobResult:
         failures={k: words for part in parts for k, words in part.failures.items()},
         facts=facts,
     )
-
-
-def _compile_threads(platform: str) -> int:
-    """Two at most: more only wait for the device, on which kernels are tried out."""
-    cores = os.cpu_count() or 1
-    return 1 if platform == "cpu" else max(1, min(2, cores // 2))
 
 
 def runs_per_job(job: BenchJob, platform: str, speed: float) -> int | None:
