@@ -1,0 +1,137 @@
+"""Which observers would take a given share of an unobserved agent's return?
+
+    python benchmarks/choose_observers.py breakout [--seeds 3] [--steps 1000000]
+        [--left 0.42] [--vary width=1,2,3] [--windows 30,60]
+
+Trains PPO without an observer, lets it play on, and writes its unpleasant steps down.
+From that record follows what the agent would earn under any window, price, relief and
+bias: a reward counts with the probability that nobody has stopped before. For each
+window, price and relief the bias is solved for at which the wanted share is left, mean
+over seeds; a dash where even the least bias (ln 3T) leaves more. For games whose cost has
+`scale` and `relief` (docs/hard.md).
+"""
+
+import argparse
+
+import jax
+import numpy as np
+
+from termdp.agents.methods import find_method
+from termdp.training import rollout
+from termdp.training.loop import Job, Trainer
+from termdp.training.presets import make_config
+from termdp.training.rollout import World
+from termdp.training.session import chunk_length
+from termdp.training.train import make_watched
+
+NEVER = 1e6  # a bias that no cost reaches
+COPIES, PLAYED = 64, 2_500
+SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+RELIEFS = (0.0, 0.05, 0.1, 0.2, 0.3)
+LARGEST = 8.0  # how far above the least bias is searched
+
+
+def train(env_id, seeds, steps):
+    """Unobserved agents, one per seed."""
+    env, params = make_watched(env_id, bias=NEVER, scale=1.0, relief=0.0)
+    config = make_config("fast", env, params, int(params.observer.window))
+    total = config.num_iterations(steps)
+    methods = (find_method("pg"),) * seeds
+    job = Job(env, params, methods, tuple(range(200, 200 + seeds)), config, total)
+    trainer = Trainer(job)
+    state, chunk = trainer.init(), chunk_length(total)
+    for _ in range(0, total, chunk):
+        state, _ = trainer.advance(state, chunk)
+    return trainer, state
+
+
+def record(trainer, state, changes):
+    """First episodes of many copies: per seed a list of (rewards, unpleasant)."""
+    program = trainer.program
+    world = World(trainer.job.env, trainer.job.params.replace(**changes))
+
+    def play(policy, switches, key):
+        scene = rollout.initial_scene(world, program.learner, key, COPIES, None)
+        _, played = rollout.collect(
+            world, program.learner, policy, None, switches, scene, key, PLAYED
+        )
+        return played.rewards, played.ended, played.true_costs
+
+    keys = jax.random.split(jax.random.key(7), len(trainer.job.seeds))
+    play = jax.jit(jax.vmap(play))
+    found = []
+    for rewards, ended, costs in zip(
+        *map(np.asarray, play(state.policy, trainer.switches, keys)), strict=True
+    ):
+        lengths = np.where(ended.any(0), ended.argmax(0) + 1, PLAYED)
+        found.append(
+            [
+                (rewards[:length, copy], costs[:length, copy] > 0)
+                for copy, length in enumerate(lengths)
+            ]
+        )
+    return found
+
+
+def share_left(episodes, scale, relief, window, bias):
+    """Return under an observer over the return without."""
+    alone = watched = 0.0
+    for rewards, unpleasant in episodes:
+        sums = np.cumsum(np.where(unpleasant, scale, -relief))
+        before = np.concatenate([np.zeros(window), sums[:-window]])[: len(sums)]
+        going_on = np.cumprod(1.0 / (1.0 + np.exp(sums - before - bias)))
+        alone += rewards.sum()
+        watched += (rewards * np.concatenate([[1.0], going_on[:-1]])).sum()
+    return watched / alone
+
+
+def solve(records, least, left, *observer):
+    """The bias at which the share is left, mean over seeds; None if there is none."""
+
+    def share(bias):
+        return np.mean([share_left(one, *observer, bias) for one in records])
+
+    low, high = least, least + LARGEST
+    if share(low) > left:
+        return None
+    for _ in range(9):
+        middle = (low + high) / 2
+        low, high = (low, middle) if share(middle) > left else (middle, high)
+    return low
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("env")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--left", type=float, default=0.42)
+    parser.add_argument("--vary", default="", help="name=v1,v2 of the cost function")
+    parser.add_argument("--windows", default="30,60")
+    args = parser.parse_args()
+    name, _, values = args.vary.partition("=")
+    variants = [{name: int(v)} for v in values.split(",")] if name else [{}]
+    trainer, state = train(args.env, args.seeds, args.steps)
+    for changes in variants:
+        records = record(trainer, state, changes)
+        episodes = [episode for one in records for episode in one]
+        length = np.mean([len(rewards) for rewards, _ in episodes])
+        least = float(np.log(3 * length))
+        rates = [np.mean(np.concatenate([u for _, u in one])) for one in records]
+        print(
+            f"{args.env} {changes or ''}: T = {length:.0f}, ln 3T = {least:.2f}, "
+            f"unpleasant steps per seed {', '.join(f'{r:.1%}' for r in rates)}"
+        )
+        print("window relief  bias for scale " + " ".join(f"{s:6g}" for s in SCALES))
+        for window in map(int, args.windows.split(",")):
+            for relief in RELIEFS:
+                found = [
+                    solve(records, least, args.left, scale, relief, window)
+                    for scale in SCALES
+                ]
+                cells = ("     –" if b is None else f"{b:6.2f}" for b in found)
+                print(f"{window:6d} {relief:6g} {'':15s} {' '.join(cells)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
