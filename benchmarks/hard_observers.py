@@ -29,15 +29,16 @@ from termdp.training.train import make_watched
 NEVER = 1e6  # a bias that no cost reaches
 
 
-def make_trainer(column, method, seeds, steps, **changes):
-    env, params = make_watched(column.env, **(column.overrides | changes))
+def make_trainer(env_id, overrides, seeds, steps):
+    """PPO in an environment, one run per seed."""
+    env, params = make_watched(env_id, **overrides)
     config = make_config("fast", env, params, int(params.observer.window))
     return Trainer(
         Job(
             env=env,
             params=params,
-            methods=(find_method(method),) * seeds,
-            seeds=tuple(range(seeds)),
+            methods=(find_method("pg"),) * len(seeds),
+            seeds=tuple(seeds),
             config=config,
             num_iterations=config.num_iterations(steps),
         )
@@ -77,10 +78,11 @@ def oracles(folder):
 
 
 def measure(column, told, seeds, steps, episodes):
-    alone = make_trainer(column, "pg", seeds, steps, bias=NEVER)
+    never = column.overrides | {"bias": NEVER}
+    alone = make_trainer(column.env, never, range(seeds), steps)
     state = trained(alone)
     unobserved, _, length = returns(alone, state, episodes)
-    watched = make_trainer(column, "pg", seeds, steps)
+    watched = make_trainer(column.env, column.overrides, range(seeds), steps)
     observed, stopped, _ = returns(watched, state, episodes)
     oracle = told[column.label]
     return {

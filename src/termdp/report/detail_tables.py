@@ -27,7 +27,8 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Mean effective discount γ",
-            "Over the last tenth of training: the constant, or the mean of 1 − ρ(z).",
+            "Over the last tenth of training: the constant, or the mean of 1 − ρ(z) "
+            "without a horizon's factor.",
             lambda column, row: _mean(results, column, row, "discount_mean", 4),
         ),
         grid_table(

@@ -52,6 +52,11 @@ class ObservedParams:
         """The game's time limit."""
         return self.game.max_steps_in_episode
 
+    @property
+    def names(self) -> list[str]:
+        """All numbers that `replace` can change."""
+        return [*_names(self.game), *_names(self.observer), *_names(self.observer.cost)]
+
     def replace(self, **changes: Any) -> "ObservedParams":
         """A copy with some numbers changed, wherever they live.
 
@@ -69,9 +74,8 @@ class ObservedParams:
                 cost = observer.cost.replace(**{name: value})
                 observer = observer.replace(cost=cost)
             else:
-                known = [*_names(game), *_names(observer), *_names(observer.cost)]
                 raise ValueError(
-                    f"expected a parameter ({', '.join(known)}), got {name!r}"
+                    f"expected a parameter ({', '.join(self.names)}), got {name!r}"
                 )
         return ObservedParams(game, observer)
 
