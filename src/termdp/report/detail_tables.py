@@ -130,9 +130,9 @@ def observer_table(results: Results) -> Table | None:
     return Table(
         "Do these observers matter?",
         "Return of an agent trained without the observer, alone and with the observer "
-        "switched on, and of the oracle, trained with it; fresh episodes. Wanted (▲): at "
-        "least half is lost, and the oracle keeps three quarters of the unobserved "
-        "return.",
+        "switched on, both in fresh episodes, and of the better oracle over the last "
+        "tenth of its training. Wanted (▲): at least half is lost, and the oracle keeps "
+        "three quarters of the unobserved return.",
         ["observer", "unobserved", "switched on", "lost", "oracle", "kept", "bias"],
         rows,
     )
