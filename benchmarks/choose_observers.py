@@ -28,7 +28,8 @@ LARGEST = 8.0  # how far above the least bias is searched
 
 
 def record(trainer, state, changes):
-    """First episodes of many copies: per seed a list of (rewards, unpleasant)."""
+    """First episodes of many copies: per seed a list of (rewards, how many
+    unpleasant things a step had)."""
     program = trainer.program
     world = World(trainer.job.env, trainer.job.params.replace(**changes))
 
@@ -48,7 +49,7 @@ def record(trainer, state, changes):
         lengths = np.where(ended.any(0), ended.argmax(0) + 1, PLAYED)
         found.append(
             [
-                (rewards[:length, copy], costs[:length, copy] > 0)
+                (rewards[:length, copy], costs[:length, copy])
                 for copy, length in enumerate(lengths)
             ]
         )
@@ -59,7 +60,7 @@ def share_left(episodes, scale, relief, window, bias):
     """Return under an observer over the return without."""
     alone = watched = 0.0
     for rewards, unpleasant in episodes:
-        sums = np.cumsum(np.where(unpleasant, scale, -relief))
+        sums = np.cumsum(np.where(unpleasant > 0, scale * unpleasant, -relief))
         before = np.concatenate([np.zeros(window), sums[:-window]])[: len(sums)]
         going_on = np.cumprod(1.0 / (1.0 + np.exp(sums - before - bias)))
         alone += rewards.sum()
@@ -103,7 +104,7 @@ def main():
         episodes = [episode for one in records for episode in one]
         length = np.mean([len(rewards) for rewards, _ in episodes])
         least = float(np.log(3 * length))
-        rates = [np.mean(np.concatenate([u for _, u in one])) for one in records]
+        rates = [np.mean(np.concatenate([u for _, u in one]) > 0) for one in records]
         print(
             f"{args.env} {changes or ''}: T = {length:.0f}, ln 3T = {least:.2f}, "
             f"unpleasant steps per seed {', '.join(f'{r:.1%}' for r in rates)}"

@@ -30,7 +30,7 @@ from termdp.costs.ensemble import (
     biases,
 )
 from termdp.costs.network import CostNetwork
-from termdp.costs.sampling import Segments, sample
+from termdp.costs.sampling import Segments, count_pieces, sample
 from termdp.termination import window_sums
 
 
@@ -71,9 +71,12 @@ def update(
         config.check_window(int(window))
     window = jnp.asarray(window, jnp.int32)
     sparsity = config.sparsity * stop_rate(buffer)
+    # Counted here and not at every step: all of the buffer is gone through.
+    by_trajectory = config.draw == "trajectories"
+    pieces = count_pieces(buffer, window, config) if by_trajectory else None
 
     def step(state: CostState, key: jax.Array) -> tuple[CostState, CostMetrics]:
-        segments = sample(key, buffer, window, config)
+        segments = sample(key, buffer, window, config, pieces)
         return gradient_step(state, segments, window, sparsity, config)
 
     state, metrics = jax.lax.scan(step, state, jax.random.split(key, config.num_steps))

@@ -42,7 +42,11 @@ class Segments:
 
 
 def sample(
-    key: jax.Array, buffer: Buffer, window: jax.Array, config: CostConfig
+    key: jax.Array,
+    buffer: Buffer,
+    window: jax.Array,
+    config: CostConfig,
+    pieces: jax.Array | None = None,
 ) -> Segments:
     """Draw `segments_per_step` stretches for each member.
 
@@ -51,6 +55,7 @@ def sample(
         buffer: where from; must not be empty.
         window: w, traced or not.
         config: settings.
+        pieces: `count_pieces`, for who draws often from the same buffer; None counts.
     """
     if config.draw == "segments":
         first, env = draw_segments(key, buffer, config)
@@ -58,7 +63,9 @@ def sample(
         expected = jnp.asarray(config.segments_per_step * length, jnp.float32)
         segments = gather(buffer, first, env, window, config)
         return replace(segments, expected_steps=jnp.maximum(expected, 1.0))
-    first, env, expected = draw_trajectories(key, buffer, window, config)
+    if pieces is None:
+        pieces = count_pieces(buffer, window, config)
+    first, env, expected = draw_trajectories(key, buffer, pieces, window, config)
     segments = gather(buffer, first, env, window, config)
     # Only the trajectory that was drawn, not what came after it.
     row = jax.lax.broadcasted_iota(jnp.int32, segments.starts.shape, 1)
@@ -80,21 +87,11 @@ def draw_segments(
     return first, env
 
 
-def draw_trajectories(
-    key: jax.Array, buffer: Buffer, window: jax.Array, config: CostConfig
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw trajectories as the paper does: one per member and stretch.
+def count_pieces(buffer: Buffer, window: jax.Array, config: CostConfig) -> jax.Array:
+    """How many pieces of trajectories begin up to each step, `[L·B]`, oldest row first.
 
-    Appendix D, arXiv:2205.15376: "we then sampled a (different) rollout from the buffer
-    for each of the cost networks". Shapes are fixed here, so a trajectory longer than
-    P = segment_length − window + 1 steps counts as several pieces of P steps, which are
-    drawn like trajectories of their own, with the window − 1 steps before as history.
-    Every step is in exactly one piece and all pieces are equally likely, so no step is
-    drawn more often than another.
-
-    Returns:
-        first row (0 = oldest usable) and stream of each stretch, `[M, S]`, and the
-        expected number of steps in a draw of S pieces.
+    A piece is what `draw_trajectories` draws: P = segment_length − window + 1 steps of a
+    trajectory, or what is left of it. Every step is in exactly one.
     """
     piece = jnp.maximum(config.segment_length - window + 1, 1)
     starts = jnp.roll(buffer.starts, buffer.usable - buffer.cursor, axis=0)
@@ -102,11 +99,32 @@ def draw_trajectories(
     # An episode whose beginning was forgotten begins with the oldest row.
     began = jax.lax.cummax(jnp.where(starts, row, 0), axis=0)
     begins_piece = ((row - began) % piece == 0) & (row < buffer.usable)
-    pieces_so_far = jnp.cumsum(begins_piece.reshape(-1).astype(jnp.int32))
-    total = pieces_so_far[-1]
+    return jnp.cumsum(begins_piece.reshape(-1).astype(jnp.int32))
+
+
+def draw_trajectories(
+    key: jax.Array,
+    buffer: Buffer,
+    pieces: jax.Array,
+    window: jax.Array,
+    config: CostConfig,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Draw trajectories as the paper does: one per member and stretch.
+
+    Appendix D, arXiv:2205.15376: "we then sampled a (different) rollout from the buffer
+    for each of the cost networks". Shapes are fixed here, so a trajectory longer than
+    a stretch can label counts as several pieces, which are drawn like trajectories of
+    their own, with the window − 1 steps before as history. All pieces are equally
+    likely, so no step is drawn more often than another.
+
+    Returns:
+        first row (0 = oldest usable) and stream of each stretch, `[M, S]`, and the
+        expected number of steps in a draw of S pieces.
+    """
+    total = pieces[-1]
     shape = (config.members, config.segments_per_step)
     drawn = jax.random.randint(key, shape, 0, total)
-    place = jnp.searchsorted(pieces_so_far, drawn, side="right")
+    place = jnp.searchsorted(pieces, drawn, side="right")
     first = (place // buffer.num_envs - window + 1) % buffer.usable
     steps = buffer.usable * buffer.num_envs * config.segments_per_step
     return first, place % buffer.num_envs, steps / total

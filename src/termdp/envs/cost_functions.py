@@ -83,9 +83,14 @@ class SeaquestDepthCost:
 
 @struct.dataclass
 class AsterixEnemyCost:
-    """An enemy is within `distance` of the player."""
+    """An enemy is within `distance` of the player, and at most `lanes` rows away.
+
+    Enemies keep to their rows: with `lanes` 0 only those that come or go in the player's
+    own row are disliked.
+    """
 
     distance: int = 1
+    lanes: int = BOTTOM_ROW
     scale: float = 1.0
     relief: float = 0.0
 
@@ -97,7 +102,8 @@ class AsterixEnemyCost:
         # One sum finds row and column at once: cells are numbered row by row.
         numbers = xp.arange(NUM_COLUMNS**2).reshape(NUM_COLUMNS, NUM_COLUMNS)
         cell = xp.sum(xp.where(player, numbers, 0))
-        near_rows = _within(xp, cell // NUM_COLUMNS, self.distance)
+        reach = xp.minimum(self.distance, self.lanes)
+        near_rows = _within(xp, cell // NUM_COLUMNS, reach)
         near_columns = _within(xp, cell % NUM_COLUMNS, self.distance)
         return charged(self, _meets(enemies, near_rows, near_columns))
 

@@ -1,0 +1,88 @@
+"""What PPO earns when nobody watches, beside what others have published.
+
+    python benchmarks/ppo_alone.py breakout [--rules original] [--steps 20000000]
+    python benchmarks/ppo_alone.py breakout --rules gymnax --steps 5000000 --seeds 5
+
+`original`: MinAtar's rules (sticky actions, difficulty ramps, games of any length), for
+which pgx publishes curves; `gymnax`: no sticky actions, games of at most 1,000 steps, as
+in gymnax's published PPO. Prints the return of the episodes that end in each tenth of
+training, then the last as mean ± 95% interval over seeds, as JSON.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+from scipy import stats
+
+from termdp.agents.methods import find_method
+from termdp.training.loop import Job, Trainer
+from termdp.training.metrics import summarise
+from termdp.training.presets import make_config
+from termdp.training.session import chunk_length
+from termdp.training.train import make_watched
+
+NEVER = 1e6  # a bias that no cost reaches: the same game as without an observer
+RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
+
+
+def make_trainer(game, rules, seeds, steps):
+    env, params = make_watched(game, bias=NEVER, **RULES[rules])
+    config = make_config("fast", env, params, int(params.observer.window))
+    methods = (find_method("pg"),) * seeds
+    total = config.num_iterations(steps)
+    return Trainer(Job(env, params, methods, tuple(range(seeds)), config, total))
+
+
+def interval(values):
+    """Half of Student's 95% interval of the mean."""
+    if len(values) < 2:
+        return float("nan")
+    spread = np.std(values, ddof=1) / len(values) ** 0.5
+    return float(stats.t.ppf(0.975, len(values) - 1) * spread)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("game")
+    parser.add_argument("--rules", choices=sorted(RULES), default="original")
+    parser.add_argument("--steps", type=int, default=20_000_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args()
+    trainer = make_trainer(args.game, args.rules, args.seeds, args.steps)
+    total = trainer.job.num_iterations
+    chunk = chunk_length(total)
+    began = time.perf_counter()
+    trainer.compile(chunk)
+    state, compiled = trainer.init(), time.perf_counter()
+    tenth, reported, returns = [], 0, np.full(args.seeds, np.nan)
+    for done in range(chunk, total + 1, chunk):
+        state, metrics = trainer.advance(state, chunk)
+        tenth.append({name: np.asarray(value) for name, value in metrics.items()})
+        if done * 10 // total > reported:
+            reported = done * 10 // total
+            sums = [
+                {name: sum(m[name][seed].sum() for m in tenth) for name in tenth[0]}
+                for seed in range(args.seeds)
+            ]
+            returns = np.array([summarise(s)["return_mean"] or np.nan for s in sums])
+            seconds = time.perf_counter() - compiled
+            print(f"{reported}/10 {returns.round(1)} after {seconds:.0f} s", flush=True)
+            tenth = []
+    row = {
+        "game": args.game,
+        "rules": args.rules,
+        "steps": total * trainer.job.config.rollout_size,
+        "seeds": args.seeds,
+        "return": round(float(returns.mean()), 2),
+        "interval_95": round(interval(returns), 2),
+        "returns": returns.round(2).tolist(),
+        "compile_s": round(compiled - began, 1),
+        "run_s": round(time.perf_counter() - compiled, 1),
+    }
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()
