@@ -68,6 +68,15 @@ _SPECS = (
         description="MinAtar Asterix: collect gold, avoid enemies",
     ),
     EnvironmentSpec(
+        id="asterix_middle",
+        gym_id="termdp/AsterixMiddle-v0",
+        game="asterix:Asterix",
+        cost_function="cost_functions:AsterixMiddleCost",
+        cost="1 while the player is in one of the middle two rows",
+        description="MinAtar Asterix, watched by somebody who dislikes the middle",
+        bias=16.0,
+    ),
+    EnvironmentSpec(
         id="backseat",
         gym_id="termdp/BackseatDriver-v0",
         game="backseat:BackseatDriver",

@@ -103,16 +103,16 @@ HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
-        {"window": 60, "bias": 9.3, "scale": 0.5, "relief": 0.2},
+        {"window": 60, "bias": 16.5, "scale": 1.0, "relief": 0.25},
         matched_discount=0.9998,
-        why="a coin costs 0.5, any other decision relieves by 0.2; 60 are remembered",
+        why="a coin costs 1, any other decision relieves by 0.25; 60 are remembered",
     ),
     Column(
         "space_invaders_hard",
         "space_invaders",
-        {"window": 60, "bias": 10.0, "scale": 1.5, "relief": 0.2},
+        {"window": 60, "bias": 9.3, "scale": 1.0, "relief": 0.1},
         matched_discount=0.9995,
-        why="a near bullet costs 1.5, its absence relieves by 0.2; 60 are remembered",
+        why="a near bullet costs 1, its absence relieves by 0.1; 60 are remembered",
     ),
     Column(
         "seaquest_hard",
@@ -124,16 +124,16 @@ HARD_COLUMNS = (
     Column(
         "breakout_hard",
         "breakout",
-        {"width": 3, "window": 60, "bias": 9.0, "scale": 0.5},
+        {"width": 3, "window": 30, "bias": 12.5, "scale": 1.5},
         matched_discount=0.9992,
-        why="three columns at either side cost 0.5; 60 steps are remembered",
+        why="three columns at either side cost 1.5",
     ),
     Column(
         "asterix_hard",
-        "asterix",
-        {"window": 60, "bias": 7.5, "scale": 2.5, "relief": 0.3},
+        "asterix_middle",
+        {"window": 60, "bias": 16.0, "scale": 0.5},
         matched_discount=0.9988,
-        why="a near enemy costs 2.5, its absence relieves by 0.3; 60 are remembered",
+        why="the middle two rows cost 0.5; 60 steps are remembered",
     ),
     Column(
         "recommender_hard",

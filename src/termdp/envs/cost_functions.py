@@ -83,14 +83,9 @@ class SeaquestDepthCost:
 
 @struct.dataclass
 class AsterixEnemyCost:
-    """An enemy is within `distance` of the player, and at most `lanes` rows away.
-
-    Enemies keep to their rows: with `lanes` 0 only those that come or go in the player's
-    own row are disliked.
-    """
+    """An enemy is within `distance` of the player."""
 
     distance: int = 1
-    lanes: int = BOTTOM_ROW
     scale: float = 1.0
     relief: float = 0.0
 
@@ -102,10 +97,29 @@ class AsterixEnemyCost:
         # One sum finds row and column at once: cells are numbered row by row.
         numbers = xp.arange(NUM_COLUMNS**2).reshape(NUM_COLUMNS, NUM_COLUMNS)
         cell = xp.sum(xp.where(player, numbers, 0))
-        reach = xp.minimum(self.distance, self.lanes)
-        near_rows = _within(xp, cell // NUM_COLUMNS, reach)
+        near_rows = _within(xp, cell // NUM_COLUMNS, self.distance)
         near_columns = _within(xp, cell % NUM_COLUMNS, self.distance)
         return charged(self, _meets(enemies, near_rows, near_columns))
+
+
+@struct.dataclass
+class AsterixMiddleCost:
+    """The player is in one of the middle `rows` rows of the board.
+
+    The player moves in rows 1 to 8, so the middle two are rows 4 and 5.
+    """
+
+    rows: int = 2
+    scale: float = 1.0
+    relief: float = 0.0
+
+    def __call__(self, observation: Array, action: Any) -> Array:
+        """1 if the player is in the middle, else 0."""
+        del action
+        xp = array_module(observation)
+        from_middle = xp.abs(2 * xp.arange(NUM_COLUMNS) - BOTTOM_ROW)
+        player = observation[:, :, 0] != 0
+        return charged(self, xp.any(player & (from_middle < self.rows)[:, None]))
 
 
 def array_module(array: Array) -> ModuleType:

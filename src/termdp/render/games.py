@@ -22,8 +22,9 @@ def drawer(env_id: str, game: Any) -> Draw:
         env_id: which game.
         game: the bare game, for its sizes.
     """
-    if env_id in MINATAR:
-        return lambda state, observation: minatar.draw(np.asarray(observation), env_id)
+    for name in MINATAR:  # also those with another observer: asterix_middle
+        if env_id.startswith(name):
+            return lambda state, seen, name=name: minatar.draw(np.asarray(seen), name)
     if env_id.startswith("backseat"):
         return lambda state, observation: backseat.draw(_host(state), game.road)
     if env_id == "recommender":

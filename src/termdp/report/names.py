@@ -41,6 +41,7 @@ ENV_NAMES = {
     "seaquest": "Seaquest",
     "breakout": "Breakout",
     "asterix": "Asterix",
+    "asterix_middle": "Asterix middle",
     "recommender": "Recommender",
 }
 

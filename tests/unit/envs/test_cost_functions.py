@@ -11,6 +11,7 @@ from termdp.envs.asterix import Asterix
 from termdp.envs.breakout import Breakout
 from termdp.envs.cost_functions import (
     AsterixEnemyCost,
+    AsterixMiddleCost,
     BreakoutEdgeCost,
     SeaquestDepthCost,
     SpaceInvadersBulletCost,
@@ -99,6 +100,16 @@ def test_asterix_ignores_gold_and_finds_any_enemy() -> None:
     assert AsterixEnemyCost()(observation, 0) == 1
 
 
+@pytest.mark.parametrize(
+    ("row", "rows", "cost"),
+    [(1, 2, 0), (3, 2, 0), (4, 2, 1), (5, 2, 1), (6, 2, 0), (8, 2, 0), (3, 4, 1)]
+    + [(6, 4, 1), (2, 4, 0), (7, 4, 0), (1, 8, 1), (8, 8, 1), (4, 0, 0)],
+)
+def test_asterix_middle(row: int, rows: int, cost: float) -> None:
+    observation = board(Asterix, player=[(row, 7)], enemy=[(4, 2)], gold=[(5, 3)])
+    assert AsterixMiddleCost(rows)(observation, 0) == cost
+
+
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float32])
 def test_any_type_of_array_gives_a_float32_scalar(dtype: Any) -> None:
     observation = board(Asterix, player=[(5, 5)], enemy=[(5, 6)]).astype(dtype)
@@ -118,6 +129,7 @@ def test_any_type_of_array_gives_a_float32_scalar(dtype: Any) -> None:
         (SpaceInvaders, SpaceInvadersBulletCost),
         (Seaquest, SeaquestDepthCost),
         (Asterix, AsterixEnemyCost),
+        (Asterix, AsterixMiddleCost),
     ],
 )
 def test_parameters_are_traced_and_numpy_agrees(game: Any, kind: Any) -> None:
