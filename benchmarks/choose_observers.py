@@ -28,8 +28,7 @@ LARGEST = 8.0  # how far above the least bias is searched
 
 
 def record(trainer, state, changes):
-    """First episodes of many copies: per seed a list of (rewards, how many
-    unpleasant things a step had)."""
+    """First episodes of many copies: per seed a list of (rewards, costs at price 1)."""
     program = trainer.program
     world = World(trainer.job.env, trainer.job.params.replace(**changes))
 

@@ -230,8 +230,8 @@ def agents_table(args):
         f"\nNotifier, {args.seeds} seeds, {steps} decisions, 128 fresh episodes each.\n"
     )
     print(
-        "| | return [95%] | against correct | stopped | correlation | b | γ | dead |\n"
-        "|---|" + "---:|" * 7
+        "| | return [95%] | seeds | against correct | stopped | correlation | b | γ "
+        "| dead |\n|---|" + "---:|" * 8
     )
     correct = None
     for row in chosen(AGENT_ROWS, args.only):
@@ -241,6 +241,7 @@ def agents_table(args):
         dead = found["dead"].sum()
         cells = (
             f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]",
+            f"{found['return'].min():.1f} … {found['return'].max():.1f}",
             f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]".replace("-", "−"),
             f"{found['stopped'].mean():.0%}",
             plain(found["corr"], 2),

@@ -49,9 +49,9 @@ def has_future(is_oldest, starts, window):
     return row <= starts.shape[1] - window
 
 
-def divided_by_length(key, buffer, window, config, longest=False):
+def divided_by_length(key, buffer, window, config, *rest, longest=False):
     """Steps weigh 1 over their trajectory's length, or over the longest one's drawn."""
-    segments = sampling.sample(key, buffer, window, config)
+    segments = sampling.sample(key, buffer, window, config, *rest)
     length = (segments.weights > 0).sum(axis=1, keepdims=True)
     if longest:  # of the trajectories that the members drew beside each other
         length = length.max(axis=0, keepdims=True)
@@ -170,6 +170,7 @@ COST_ROWS = (
     CostRow("future windows, stops of the longest", FORWARD, data=stops_of_longest),
     CostRow("30% of the stops, at random", data=stops_at_random),
     CostRow("ReLU output", (RELU,)),
+    CostRow("ReLU output, bias from the base rate", (RELU,), {"bias_offset": 0.0}),
     CostRow("ReLU output that begins at 0.1", (LIVE_RELU,)),
     CostRow("bias from 0, ordinary rate", (NO_BIAS,), SLOW_BIAS),
     CostRow("bias from 0, ordinary rate, ReLU at 0.1", (NO_BIAS, LIVE_RELU), SLOW_BIAS),

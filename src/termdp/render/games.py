@@ -22,9 +22,10 @@ def drawer(env_id: str, game: Any) -> Draw:
         env_id: which game.
         game: the bare game, for its sizes.
     """
-    for name in MINATAR:  # also those with another observer: asterix_middle
-        if env_id.startswith(name):
-            return lambda state, seen, name=name: minatar.draw(np.asarray(seen), name)
+    # Also those with another observer: asterix_middle.
+    name = next((name for name in MINATAR if env_id.startswith(name)), None)
+    if name is not None:
+        return lambda state, observation: minatar.draw(np.asarray(observation), name)
     if env_id.startswith("backseat"):
         return lambda state, observation: backseat.draw(_host(state), game.road)
     if env_id == "recommender":

@@ -102,8 +102,10 @@ def test_asterix_ignores_gold_and_finds_any_enemy() -> None:
 
 @pytest.mark.parametrize(
     ("row", "rows", "cost"),
-    [(1, 2, 0), (3, 2, 0), (4, 2, 1), (5, 2, 1), (6, 2, 0), (8, 2, 0), (3, 4, 1)]
-    + [(6, 4, 1), (2, 4, 0), (7, 4, 0), (1, 8, 1), (8, 8, 1), (4, 0, 0)],
+    [
+        *[(1, 2, 0), (3, 2, 0), (4, 2, 1), (5, 2, 1), (6, 2, 0), (8, 2, 0), (3, 4, 1)],
+        *[(6, 4, 1), (2, 4, 0), (7, 4, 0), (1, 8, 1), (8, 8, 1), (4, 0, 0)],
+    ],
 )
 def test_asterix_middle(row: int, rows: int, cost: float) -> None:
     observation = board(Asterix, player=[(row, 7)], enemy=[(4, 2)], gold=[(5, 3)])
