@@ -27,6 +27,7 @@ from departures_costs import (
     Patch,
     costs_table,
     networks_of,
+    number,
     replaced,
 )
 
@@ -220,8 +221,7 @@ def agent_scores(row, seeds, steps):
 
 def plain(values, digits):
     known = values[np.isfinite(values)]
-    text = f"{known.mean():.{digits}f}" if len(known) else "–"
-    return text.replace("-", "−")
+    return number(known.mean(), digits) if len(known) else "–"
 
 
 def agents_table(args):

@@ -232,9 +232,14 @@ def block_scores(row, seeds, num_steps):
     return {name: np.array([s[name] for s in scores]) for name in scores[0]}
 
 
+def number(value, digits):
+    """With a proper minus sign, and none before zero."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
 def ranged(values, digits):
-    low, mean, high = (f"{f(values):.{digits}f}" for f in (np.min, np.mean, np.max))
-    return f"{mean} ({low} … {high})".replace("-", "−")
+    mean, low, high = (number(f(values), digits) for f in (np.mean, np.min, np.max))
+    return f"{mean} ({low} … {high})"
 
 
 def costs_table(args):
@@ -256,7 +261,7 @@ def costs_table(args):
             ranged(found["auc"], 3),
             ranged(found["loss"], 1),
             ranged(found["corr"], 2),
-            *(f"{found[k].mean():.2f}".replace("-", "−") for k in ("on", "off")),
+            *(number(found[name].mean(), 2) for name in ("on", "off")),
             ranged(found["bias"], 1),
             f"{found['dead'].sum()} of {FAST.costs.members * args.seeds}",
             f"{found['stops'].mean():.0f}",
