@@ -127,12 +127,13 @@ def observer_table(results: Results) -> Table | None:
                 Cell(f"{row['bias']:g}", f"ln 3T = {row['least_bias']:.1f}"),
             ]
         )
+    how = {row["oracle_measured"] for row in results.observers}
     return Table(
         "Do these observers matter?",
         "Return of an agent trained without the observer, alone and with the observer "
-        "switched on, both in fresh episodes, and of the better oracle over the last "
-        "tenth of its training. Wanted (▲): at least half is lost, and the oracle keeps "
-        "three quarters of the unobserved return.",
+        "switched on, both in fresh episodes, and of the better oracle "
+        f"({' and '.join(sorted(how))}). Wanted (▲): at least half is lost, and the "
+        "oracle keeps three quarters of the unobserved return.",
         ["observer", "unobserved", "switched on", "lost", "oracle", "kept", "bias"],
         rows,
     )

@@ -237,6 +237,7 @@ def test_what_was_measured_of_hard_observers_is_shown(tmp_path):
         "unobserved": [10.0, 12.0],
         "switched_on": [4.0, 4.0],
         "oracle": [9.0, 9.0],
+        "oracle_measured": "fresh episodes",
         "lost": 7 / 11,
         "kept": 9 / 11,
         "bias": 7.5,
@@ -249,4 +250,5 @@ def test_what_was_measured_of_hard_observers_is_shown(tmp_path):
     assert (
         "| Breakout hard (wide edges) | 11.0 | 4.00 | 64% ▲ | 9.00 | 82% ▲ |" in tables
     )
+    assert "better oracle (fresh episodes)" in tables
     assert "### Methods" in tables, "not the paper's Table 1"
