@@ -1,17 +1,19 @@
 """Decisions per second of training: ours against Stable-Baselines3's PPO, in one run.
 
     pip install 'termdp[sb3]'
-    python benchmarks/against_sb3.py [--steps 65536]
+    python benchmarks/against_sb3.py [--steps 65536] [--load preset|small]
 
-Same game (Breakout with its observer, 64 copies). SB3 gets it twice: stepped by our
-compiled call, the best it can hope for, and as users of SB3 have it, 64 copies of the
-original MinAtar in Python, each with our `ObserverWrapper`, in a `DummyVecEnv`. Same
-network (16 3×3 filters, dense 256, heads), same updates (rollouts of 32 decisions,
-4 passes in 16 minibatches). Time is of training after a first iteration, so without
-compilation; rounds alternate, the best of each counts.
+Same game (Breakout with its observer). SB3 gets it twice: stepped by our compiled call,
+the best it can hope for, and as users of SB3 have it, copies of the original MinAtar in
+Python, each with our `ObserverWrapper`, in a `DummyVecEnv`. Same network and same
+updates: the preset's (64 copies, 16 3×3 filters, dense 256, rollouts of 32 decisions, 4
+passes in 16 minibatches), or a common smaller load (128 copies, dense 128, 3 passes in 32
+minibatches; TermPG with as many cost samples per decision). Time is of training after a
+first iteration, so without compilation; rounds alternate, the best of each counts.
 """
 
 import argparse
+import dataclasses
 import time
 from functools import partial
 from typing import Any
@@ -32,20 +34,35 @@ from termdp.gym.observer_wrapper import ObserverWrapper
 from termdp.gym.vector_face import JaxVectorEnv
 from termdp.observer import Observer
 from termdp.registry import make
+from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
 from termdp.training.presets import make_config
 
-NUM_ENVS = 64
+LOADS = ("preset", "small")
+
+
+def make_load(load: str) -> TrainConfig:
+    """Sizes of the networks, rollouts and updates."""
+    preset = make_config("fast", *make("breakout"), 30)
+    if load == "preset":
+        return preset
+    return dataclasses.replace(
+        preset,
+        num_envs=128,
+        hidden=128,
+        ppo=dataclasses.replace(preset.ppo, num_epochs=3, num_minibatches=32),
+        costs=dataclasses.replace(preset.costs, num_steps=2 * preset.costs.num_steps),
+    )
 
 
 class Copies(VecEnv):
     """Our vector environment behind SB3's face."""
 
-    def __init__(self) -> None:
-        self.inner = JaxVectorEnv(*make("breakout"), NUM_ENVS, "SameStep")
+    def __init__(self, num_envs: int) -> None:
+        self.inner = JaxVectorEnv(*make("breakout"), num_envs, "SameStep")
         shape = self.inner.single_observation_space.shape
         space = gymnasium.spaces.Box(0.0, 1.0, shape, np.float32)
-        super().__init__(NUM_ENVS, space, self.inner.single_action_space)
+        super().__init__(num_envs, space, self.inner.single_action_space)
 
     def reset(self) -> np.ndarray:
         return self.inner.reset(seed=0)[0].astype(np.float32)
@@ -56,7 +73,7 @@ class Copies(VecEnv):
     def step_wait(self) -> Any:
         seen, rewards, ended, cut, infos = self.inner.step(self.actions)
         done = ended | cut
-        details: list[dict[str, Any]] = [{} for _ in range(NUM_ENVS)]
+        details: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(done):
             details[i] = {
                 "terminal_observation": infos["final_observation"][i],
@@ -68,7 +85,7 @@ class Copies(VecEnv):
         pass
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list:
-        return [getattr(self.inner, attr_name, None)] * NUM_ENVS
+        return [getattr(self.inner, attr_name, None)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError
@@ -77,7 +94,7 @@ class Copies(VecEnv):
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * NUM_ENVS
+        return [False] * self.num_envs
 
 
 class Trunk(BaseFeaturesExtractor):
@@ -98,7 +115,7 @@ class Trunk(BaseFeaturesExtractor):
         return self.layers(seen.permute(0, 3, 1, 2))
 
 
-def python_copies() -> VecEnv:
+def python_copies(num_envs: int) -> VecEnv:
     """The original game, as Gymnasium users have it."""
 
     def one() -> gymnasium.Env:
@@ -109,17 +126,16 @@ def python_copies() -> VecEnv:
             watched, lambda board: board.astype(np.float32), seen
         )
 
-    return DummyVecEnv([one] * NUM_ENVS)
+    return DummyVecEnv([one] * num_envs)
 
 
-def sb3_agent(config: Any, copies: VecEnv) -> PPO:
-    size = NUM_ENVS * config.rollout_steps
+def sb3_agent(config: TrainConfig, copies: VecEnv) -> PPO:
     return PPO(
         "MlpPolicy",
         copies,
         learning_rate=config.learning_rate,
         n_steps=config.rollout_steps,
-        batch_size=size // config.ppo.num_minibatches,
+        batch_size=config.rollout_size // config.ppo.num_minibatches,
         n_epochs=config.ppo.num_epochs,
         gamma=0.99,
         gae_lambda=config.gae_lambda,
@@ -140,9 +156,8 @@ def sb3_agent(config: Any, copies: VecEnv) -> PPO:
 class Ours:
     """One run of a method, compiled in chunks of the given number of iterations."""
 
-    def __init__(self, method: str, iterations: int) -> None:
+    def __init__(self, method: str, config: TrainConfig, iterations: int) -> None:
         env, params = make("breakout")
-        config = make_config("fast", env, params, 30)
         job = Job(env, params, (find_method(method),), (0,), config, 10**6)
         self.trainer, self.iterations = Trainer(job), iterations
         self.trainer.compile(iterations)
@@ -157,18 +172,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--steps", type=int, default=65_536)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--load", choices=LOADS, default="preset")
     args = parser.parse_args()
-    env, params = make("breakout")
-    config = make_config("fast", env, params, 30)
+    config = make_load(args.load)
     iterations = max(1, args.steps // config.rollout_size)
     steps = iterations * config.rollout_size
     agents = {
-        "SB3 PPO, MinAtar in Python": sb3_agent(config, python_copies()),
-        "SB3 PPO, our compiled game": sb3_agent(config, Copies()),
+        "SB3 PPO, MinAtar in Python": sb3_agent(config, python_copies(config.num_envs)),
+        "SB3 PPO, our compiled game": sb3_agent(config, Copies(config.num_envs)),
     }
     for agent in agents.values():
         agent.learn(config.rollout_size)
-    ours = {name: Ours(name, iterations) for name in ("pg", "termpg")}
+    ours = {name: Ours(name, config, iterations) for name in ("pg", "termpg")}
     for one in ours.values():
         one.learn()
     learners = {

@@ -177,6 +177,8 @@ FAIR = _distinct(
         _row("pg_rs"),
         _row("pg_matched"),
         _row("pg_0.953"),
+        # What the published TermPG comes to if its costs are all zero.
+        _row("pg_naive", "pg_naive_0.953", discount=0.953),
         _row("pg", "pg_0.97", discount=0.97),
         _row("pg_recurrent", "pg_recurrent_rs", stop_penalty=1.0),
         _row("oracle"),
