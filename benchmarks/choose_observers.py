@@ -7,8 +7,8 @@ Trains PPO without an observer, lets it play on, and writes its unpleasant steps
 From that record follows what the agent would earn under any window, price, relief and
 bias: a reward counts with the probability that nobody has stopped before. For each
 window, price and relief the bias is solved for at which the wanted share is left, mean
-over seeds; a dash where even the least bias (ln 3T) leaves more. For games whose cost has
-`scale` and `relief` (docs/hard.md).
+over seeds; a dash where even the least bias (ln 3T) leaves more, or the largest tried
+leaves less. For games whose cost has `scale` and `relief` (docs/hard.md).
 """
 
 import argparse
@@ -24,7 +24,7 @@ FIRST_SEED = 200
 COPIES, PLAYED = 64, 2_500
 SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 RELIEFS = (0.0, 0.05, 0.1, 0.2, 0.3)
-LARGEST = 8.0  # how far above the least bias is searched
+LARGEST = 30.0  # how far above the least bias is searched
 
 
 def record(trainer, state, changes):
@@ -74,9 +74,9 @@ def solve(records, least, left, *observer):
         return np.mean([share_left(one, *observer, bias) for one in records])
 
     low, high = least, least + LARGEST
-    if share(low) > left:
+    if share(low) > left or share(high) < left:
         return None
-    for _ in range(9):
+    for _ in range(11):
         middle = (low + high) / 2
         low, high = (low, middle) if share(middle) > left else (middle, high)
     return low
