@@ -10,6 +10,7 @@ from termdp.report.results import Results
 from termdp.report.statistics import Estimate
 
 BASELINE = "pg"
+MOSTLY = 0.9  # of the methods of the fullest column: enough to be pooled
 CEILINGS = ("oracle", "oracle_horizon")
 TERMPG_ROWS = (*published.TERMPG_ROWS, "termpg_horizon")
 
@@ -98,13 +99,16 @@ def analyse(results: Results) -> Findings:
 
 
 def _comparable(results: Results) -> list[str]:
-    """Environments to pool: pg's mean is above 0, and the most methods ran there."""
+    """Environments to pool: pg's mean is above 0, and nearly all methods ran there.
+
+    A single method that was left out somewhere does not take the environment from all.
+    """
     count = {
         column: sum(results.has(column, row) for row in results.rows)
         for column in results.columns
         if results.has(column, BASELINE) and results.values(column, BASELINE).mean() > 0
     }
-    return [column for column in count if count[column] == max(count.values())]
+    return [c for c in count if count[c] >= MOSTLY * max(count.values())]
 
 
 def _against_pg(results: Results) -> dict[tuple[str, str], Estimate]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bench_results import write_results
+from termdp.bench.suites import SUITES
 from termdp.report import analysis, results, words
 from termdp.report.bench_page import write_report
 from termdp.report.names import colours, column_name
@@ -90,6 +91,17 @@ def test_nothing_is_claimed_when_nothing_differs(tmp_path):
     assert sentences[0].startswith("No difference")
     assert "not told apart from pg on 1 of 1" in sentences[1]
     assert not any("more than" in s or "weaker" in s for s in sentences)
+
+
+def test_one_method_left_out_takes_no_environment_from_the_pool(tmp_path):
+    most = [row.label for row in SUITES["fair"].rows if row.label != "pg_0.953"]
+    envs = ["breakout", "asterix"]
+    write_results(tmp_path / "most", score, suite="fair", envs=envs, methods=most)
+    one = {"suite": "fair", "envs": ["breakout"], "methods": ["pg_0.953"]}
+    write_results(tmp_path / "one", score, **one)
+    found = analysis.analyse(results.load([tmp_path / "most", tmp_path / "one"]))
+    assert set(found.pooled_columns) == set(envs)
+    assert set(found.pooled) == set(most)
 
 
 def test_pooling_and_probabilities(findings):
