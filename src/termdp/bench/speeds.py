@@ -9,15 +9,20 @@ from typing import Any
 from termdp.bench.plan import BenchJob
 from termdp.training.run_folder import write_json
 
-# Decisions per second of runs side by side, preset fast. CPU: two cores that were busy
-# with other things too (Breakout; the recommender for vectors). GPU: one NVIDIA H200
-# (Breakout); what was not measured there is put in the CPU's proportion.
+# Decisions per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
+# other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, as many runs side
+# by side as a column of `hard` has (five for the recurrent policy).
 RECORDED = {
-    "cpu": {"grid": 1_700.0, "recurrent": 520.0, "vector": 35_000.0, "compile_s": 70.0},
+    "cpu": {
+        "grid": 7_000.0,
+        "recurrent": 1_800.0,
+        "vector": 40_000.0,
+        "compile_s": 20.0,
+    },
     "gpu": {
-        "grid": 2_200_000.0,
-        "recurrent": 670_000.0,
-        "vector": 2_200_000.0,
+        "grid": 1_600_000.0,
+        "recurrent": 125_000.0,
+        "vector": 5_900_000.0,
         "compile_s": 30.0,
     },
 }
