@@ -14,33 +14,13 @@ import json
 import time
 
 import numpy as np
-from scipy import stats
+from hard_observers import NEVER, make_trainer
 
-from termdp.agents.methods import find_method
-from termdp.training.loop import Job, Trainer
+from termdp.report.statistics import mean_interval
 from termdp.training.metrics import summarise
-from termdp.training.presets import make_config
 from termdp.training.session import chunk_length
-from termdp.training.train import make_watched
 
-NEVER = 1e6  # a bias that no cost reaches: the same game as without an observer
 RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
-
-
-def make_trainer(game, rules, seeds, steps):
-    env, params = make_watched(game, bias=NEVER, **RULES[rules])
-    config = make_config("fast", env, params, int(params.observer.window))
-    methods = (find_method("pg"),) * seeds
-    total = config.num_iterations(steps)
-    return Trainer(Job(env, params, methods, tuple(range(seeds)), config, total))
-
-
-def interval(values):
-    """Half of Student's 95% interval of the mean."""
-    if len(values) < 2:
-        return float("nan")
-    spread = np.std(values, ddof=1) / len(values) ** 0.5
-    return float(stats.t.ppf(0.975, len(values) - 1) * spread)
 
 
 def main():
@@ -50,7 +30,9 @@ def main():
     parser.add_argument("--steps", type=int, default=20_000_000)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    trainer = make_trainer(args.game, args.rules, args.seeds, args.steps)
+    # Watched by somebody who never stops: the same game as without an observer.
+    alone = RULES[args.rules] | {"bias": NEVER}
+    trainer = make_trainer(args.game, alone, range(args.seeds), args.steps)
     total = trainer.job.num_iterations
     chunk = chunk_length(total)
     began = time.perf_counter()
@@ -70,13 +52,14 @@ def main():
             seconds = time.perf_counter() - compiled
             print(f"{reported}/10 {returns.round(1)} after {seconds:.0f} s", flush=True)
             tenth = []
+    mean = mean_interval(returns)
     row = {
         "game": args.game,
         "rules": args.rules,
         "steps": total * trainer.job.config.rollout_size,
         "seeds": args.seeds,
-        "return": round(float(returns.mean()), 2),
-        "interval_95": round(interval(returns), 2),
+        "return": round(mean.value, 2),
+        "interval_95": round(mean.high - mean.value, 2),
         "returns": returns.round(2).tolist(),
         "compile_s": round(compiled - began, 1),
         "run_s": round(time.perf_counter() - compiled, 1),

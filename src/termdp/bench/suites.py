@@ -98,7 +98,7 @@ RECOMMENDER = Column("recommender", "recommender")
 # Observers under which methods can be told apart (docs/hard.md): patient with a slip,
 # since they remember long, charge little or are relieved by harmless steps, and
 # b ≥ ln 3T (T: mean length of an unobserved episode), but not with a habit. Matched
-# discounts are the means of TermPG's in results/hard.
+# discounts are the means of TermPG's under the observers that these replaced.
 HARD_COLUMNS = (
     Column(
         "backseat_hard",

@@ -127,7 +127,9 @@ def observer_table(results: Results) -> Table | None:
                 Cell(f"{row['bias']:g}", f"ln 3T = {row['least_bias']:.1f}"),
             ]
         )
-    how = {row["oracle_measured"] for row in results.observers}
+    # Older files do not say how; then it was this.
+    usual = "last tenth of training"
+    how = {row.get("oracle_measured", usual) for row in results.observers}
     return Table(
         "Do these observers matter?",
         "Return of an agent trained without the observer, alone and with the observer "
