@@ -40,8 +40,13 @@ def _best_sentences(findings: Findings) -> list[str]:
             + "."
         )
     if contradicted:
+        less = (
+            "It earns less"
+            if supported
+            else "The best TermPG earns less than the best PG"
+        )
         found.append(
-            "It earns less on "
+            f"{less} on "
             + _list([_with_improvement(best) for best in contradicted])
             + "."
         )

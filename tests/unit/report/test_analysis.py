@@ -93,6 +93,13 @@ def test_nothing_is_claimed_when_nothing_differs(tmp_path):
     assert not any("more than" in s or "weaker" in s for s in sentences)
 
 
+def test_a_loss_alone_names_who_lost(tmp_path):
+    write_results(tmp_path / "worse", score, envs=["asterix"])
+    worse = results.load([tmp_path / "worse"])
+    first = words.conclusions(worse, analysis.analyse(worse))[0]
+    assert first.startswith("The best TermPG earns less than the best PG on Asterix")
+
+
 def test_one_method_left_out_takes_no_environment_from_the_pool(tmp_path):
     most = [row.label for row in SUITES["fair"].rows if row.label != "pg_0.953"]
     envs = ["breakout", "asterix"]
