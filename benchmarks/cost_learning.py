@@ -113,6 +113,8 @@ def speed_table(config):
         buffer = add(key, buffer, obs, actions, stopped, labels)
     state = ensemble.init(key, obs[0, 0], block.ACTIONS, config)
     segments = sample(key, buffer, WINDOW, config)
+    obs_drawn = buffers.unpack(segments.obs, buffer.obs_shape, buffer.obs_dtype)
+    segments = replace(segments, obs=obs_drawn)
     samples = segments.labels.size
     decisions = stopped.size
     rows = (

@@ -43,16 +43,17 @@ def patches(images: jax.Array, kernel: int, stride: int, padding: str) -> jax.Ar
 
 @jax.custom_vjp
 def product(x: jax.Array, weights: jax.Array) -> jax.Array:
-    """`[..., K] @ [K, N]`, whose gradient comes in the layout of the weights.
+    """`[..., K] @ [K, N]` in the precision of x, gradients in that of the weights.
 
-    JAX's own rule makes the weights' gradient as `[N, K]` and transposes it; on a CPU
-    the optimiser then reads it across its rows, slower than all the rest of Adam.
+    The gradient comes in the layout of the weights, too: JAX's own rule makes it as
+    `[N, K]` and transposes it; on a CPU the optimiser then reads it across its rows,
+    slower than all the rest of Adam.
     """
-    return x @ weights
+    return x @ weights.astype(x.dtype)
 
 
 def _product_forward(x: jax.Array, weights: jax.Array) -> Any:
-    return x @ weights, (x, weights)
+    return product(x, weights), (x, weights)
 
 
 def _product_backward(inputs: Any, gradient: jax.Array) -> Any:
@@ -61,16 +62,36 @@ def _product_backward(inputs: Any, gradient: jax.Array) -> Any:
     along_outputs = (((gradient.ndim - 1,), (1,)), ((), ()))
     along_rows = (((0,), (0,)), ((), ()))
     return (
-        jax.lax.dot_general(gradient, weights, along_outputs),
-        jax.lax.dot_general(rows, columns, along_rows),
+        jax.lax.dot_general(gradient, weights.astype(x.dtype), along_outputs),
+        jax.lax.dot_general(
+            rows, columns, along_rows, preferred_element_type=weights.dtype
+        ),
     )
 
 
 product.defvjp(_product_forward, _product_backward)
 
 
+@jax.custom_vjp
+def add_offset(x: jax.Array, offset: jax.Array) -> jax.Array:
+    """`[..., N] + [N]` in the precision of x; the gradient is summed in the offset's."""
+    return x + offset.astype(x.dtype)
+
+
+def _add_offset_forward(x: jax.Array, offset: jax.Array) -> Any:
+    return add_offset(x, offset), None
+
+
+def _add_offset_backward(_: None, gradient: jax.Array) -> Any:
+    others = tuple(range(gradient.ndim - 1))
+    return gradient, jnp.sum(gradient, axis=others, dtype=jnp.float32)
+
+
+add_offset.defvjp(_add_offset_forward, _add_offset_backward)
+
+
 class Dense(nn.Module):
-    """A dense layer with orthogonal initial weights."""
+    """A dense layer with orthogonal initial weights, in the precision of its input."""
 
     features: int
     scale: float = 2**0.5
@@ -84,17 +105,20 @@ class Dense(nn.Module):
         if not self.use_bias:
             return out
         zeros = nn.initializers.zeros_init()
-        return out + self.param("bias", zeros, (self.features,))
+        return add_offset(out, self.param("bias", zeros, (self.features,)))
 
 
-def as_numbers(copies: jax.Array) -> jax.Array:
-    """To float32, after rearranging: flags and bytes are copied as such.
+def as_numbers(copies: jax.Array, precision: str = "float32") -> jax.Array:
+    """To numbers, after rearranging: flags and bytes are copied as such.
 
-    The barrier keeps XLA from converting before it copies.
+    The barrier keeps XLA from converting before it copies; with bfloat16, which is for
+    accelerators, it does both in one pass.
     """
-    if copies.dtype == jnp.float32:
+    if copies.dtype == jnp.dtype(precision):
         return copies
-    return jax.lax.optimization_barrier(copies).astype(jnp.float32)
+    if precision == "float32":
+        copies = jax.lax.optimization_barrier(copies)
+    return copies.astype(precision)
 
 
 def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
@@ -109,12 +133,13 @@ class PatchConv(nn.Module):
     kernel: int
     stride: int = 1
     padding: str = "VALID"
+    precision: str = "float32"
 
     @nn.compact
     def __call__(self, images: jax.Array) -> jax.Array:
         """Convolve images `[..., H, W, C]` to `[..., H', W', features]`."""
         columns = patches(images, self.kernel, self.stride, self.padding)
-        return Dense(self.features)(as_numbers(columns))
+        return Dense(self.features)(as_numbers(columns, self.precision))
 
 
 class RowConv(nn.Module):
@@ -128,6 +153,7 @@ class RowConv(nn.Module):
 
     features: int
     kernel: int
+    precision: str = "float32"
 
     @nn.compact
     def __call__(self, grids: jax.Array) -> jax.Array:
@@ -147,10 +173,10 @@ class RowConv(nn.Module):
             [lines[..., i : i + rows, :] for i in range(self.kernel)], axis=-1
         )
         out = product(
-            as_numbers(stacked),
+            as_numbers(stacked, self.precision),
             banded.reshape(stacked.shape[-1], columns * self.features),
         )
-        return out.reshape(*out.shape[:-1], columns, self.features) + bias
+        return add_offset(out.reshape(*out.shape[:-1], columns, self.features), bias)
 
 
 class GridTorso(nn.Module):
@@ -176,17 +202,18 @@ class ImageTorso(nn.Module):
     """
 
     size: int = 42
+    precision: str = "float32"
 
     @nn.compact
     def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
         """From grids `[..., H, W, C]` and further features `[..., E]`."""
         x = enlarge(observations, self.size)
-        x = nn.relu(PatchConv(16, 4, 2, "SAME")(x))
-        x = nn.relu(PatchConv(32, 4, 2, "SAME")(x))
+        x = nn.relu(PatchConv(16, 4, 2, "SAME", self.precision)(x))
+        x = nn.relu(PatchConv(32, 4, 2, "SAME", self.precision)(x))
         x = x.reshape(*x.shape[:-3], -1)  # the 11×11 kernel covers the whole 11×11 map
         x = nn.relu(Dense(256)(x))
         x = nn.relu(dense_with_extra(400, x, extra))
-        return nn.relu(Dense(256)(x))
+        return nn.relu(Dense(256)(x)).astype(jnp.float32)
 
 
 class VectorTorso(nn.Module):
@@ -228,7 +255,7 @@ def dense_with_extra(features: int, x: jax.Array, extra: jax.Array) -> Any:
     main = Dense(features)(x)
     if extra.shape[-1] == 0:
         return main
-    return main + Dense(features, use_bias=False)(extra)
+    return main + Dense(features, use_bias=False)(extra.astype(x.dtype))
 
 
 def orthogonal(scale: float = 2**0.5) -> Any:

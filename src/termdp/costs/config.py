@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 NETWORKS = ("grid", "image", "vector")
 DRAWS = ("segments", "trajectories")
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class CostConfig:
         hidden: units of the hidden layer of the grid and vector networks.
         nonnegative: whether costs pass through a softplus; linear output by default,
             because costs may be negative and a clipped output dies.
+        precision: of the hidden layers on grids and images; `auto` is bfloat16 on GPUs,
+            where the learner waits for memory, and float32 on CPUs. Weights, costs
+            and sums are float32 everywhere.
         bias_offset: what is added to −logit(base rate) for the first bias.
     """
 
@@ -54,6 +58,7 @@ class CostConfig:
     filters: int = 8
     hidden: int = 32
     nonnegative: bool = False
+    precision: str = "float32"
     bias_offset: float = 1.5
 
     def __post_init__(self) -> None:
@@ -93,6 +98,10 @@ class CostConfig:
             )
         if self.draw not in DRAWS:
             raise ValueError(f"expected draw to be one of {DRAWS}, got {self.draw!r}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"expected precision to be one of {PRECISIONS}, got {self.precision!r}"
+            )
         if self.segment_length > self.buffer_steps:
             raise ValueError(
                 f"expected segment_length ({self.segment_length}) to be at most "

@@ -50,6 +50,7 @@ class CostNetwork(nn.Module):
         filters: 3×3 filters of the grid network.
         hidden: hidden units of the grid and vector networks.
         nonnegative: whether the output passes through a softplus.
+        precision: of grids' and images' hidden layers; the cost itself is float32.
     """
 
     actions: ActionSpec
@@ -57,17 +58,19 @@ class CostNetwork(nn.Module):
     filters: int = 8
     hidden: int = 32
     nonnegative: bool = False
+    precision: str = "float32"
 
     @nn.compact
     def __call__(self, obs: jax.Array, actions: jax.Array) -> jax.Array:
         """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
         chosen = self.actions.features(actions)
         if self.kind == "grid":
-            x = nn.relu(RowConv(self.filters, 3)(obs))
+            x = nn.relu(RowConv(self.filters, 3, self.precision)(obs))
             x = x.reshape(*x.shape[:-3], -1)
             features = nn.relu(dense_with_extra(self.hidden, x, chosen))
+            features = features.astype(jnp.float32)
         elif self.kind == "image":
-            features = ImageTorso()(obs, chosen)
+            features = ImageTorso(precision=self.precision)(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
         cost = Dense(1, scale=0.01)(features)[..., 0]
@@ -82,10 +85,14 @@ class CostNetwork(nn.Module):
 
 def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
     """The network that the settings ask for."""
+    precision = config.precision
+    if precision == "auto":
+        precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     return CostNetwork(
         actions=actions,
         kind=config.network,
         filters=config.filters,
         hidden=config.hidden,
         nonnegative=config.nonnegative,
+        precision=precision,
     )

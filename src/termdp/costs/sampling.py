@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer, unpack
+from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer
 from termdp.costs.config import CostConfig
 
 
@@ -25,7 +25,7 @@ class Segments:
     """What the members learn from in one gradient step; time is the second axis.
 
     Attributes:
-        obs: `[M, T, S, *shape]`.
+        obs: `[M, T, S, *shape]`, or `[M, T, S, bytes]` as the buffer packs them.
         actions: `[M, T, S]` or `[M, T, S, size]`.
         starts: `[M, T, S]`, true where a window must not reach further back.
         labels: `[M, T, S]`, 1 where the observer stopped, else 0.
@@ -158,12 +158,9 @@ def gather(
         buffer.labels[row, env],
         buffer.weights[row, env, member],
     )
-    # On GPUs XLA would fuse the gather into the networks' patch extraction and repeat
-    # it for every patch: 6 to 8 times slower in all.
-    stored = jax.lax.optimization_barrier(stored)
     is_used = (labels != NO_LABEL) & has_history(age == 0, starts, window)
     return Segments(
-        obs=unpack(stored, buffer.obs_shape, buffer.obs_dtype),
+        obs=stored,
         actions=actions,
         starts=starts | (age == 0),
         labels=(labels == STOPPED).astype(jnp.float32),

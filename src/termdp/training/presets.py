@@ -53,7 +53,13 @@ def network_kind(shape: tuple[int, ...]) -> str:
 # is gone through many times.
 FAST = TrainConfig(
     preset="fast",
-    costs=CostConfig(learning_rate=3e-3, sparsity=0.0, weight_decay=0.1, num_steps=8),
+    costs=CostConfig(
+        learning_rate=3e-3,
+        sparsity=0.0,
+        weight_decay=0.1,
+        num_steps=8,
+        precision="auto",
+    ),
 )
 
 # Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
@@ -69,6 +75,12 @@ PAPER = TrainConfig(
     network="image",
     ppo=PPOConfig(num_epochs=3, num_minibatches=32),
     costs=CostConfig(
-        num_steps=30, segments_per_step=1, draw="trajectories", network="image"
+        num_steps=30,
+        segments_per_step=1,
+        draw="trajectories",
+        network="image",
+        weight_decay=0.0,
+        sparsity=0.0,
+        precision="auto",
     ),
 )

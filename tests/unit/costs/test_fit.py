@@ -12,8 +12,8 @@ import pytest
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
 from termdp.costs.episodes import Episode, from_episodes
-from termdp.costs.network import ActionSpec
-from termdp.costs.sampling import Segments
+from termdp.costs.network import ActionSpec, make_network
+from termdp.costs.sampling import Segments, sample
 
 CONFIG = CostConfig(
     segment_length=16,
@@ -211,3 +211,57 @@ def test_windows_that_do_not_fit_are_refused(state, buffer, window):
 def test_settings_that_cannot_work_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message):
         replace(CONFIG, **{field: value})
+
+
+@pytest.mark.parametrize("num_steps", [3, 34, 37])
+def test_an_update_is_its_steps_one_after_the_other(state, buffer, num_steps):
+    # 34 steps are drawn 17 at a time, 37 one by one.
+    config = replace(CONFIG, num_steps=num_steps)
+    key = jax.random.key(5)
+    updated, _ = fit.update(key, state, buffer, WINDOW, config)
+    window = jnp.asarray(WINDOW)
+    sparsity = config.sparsity * fit.stop_rate(buffer)
+    by_hand = state
+    one = jax.jit(partial(fit.gradient_step, config=config))
+    for step_key in jax.random.split(key, num_steps):
+        segments = sample(step_key, buffer, window, config)
+        by_hand, _ = one(by_hand, segments, window, sparsity)
+    assert int(updated.optimiser.count) == num_steps
+    for ours, theirs in zip(
+        jax.tree.leaves(updated.params), jax.tree.leaves(by_hand.params), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
+    rng = np.random.default_rng(3)
+    obs = jnp.asarray(rng.random((6, 10, 10, 4)) < 0.3)
+    actions = jnp.asarray(rng.integers(3, size=6))
+    config = CostConfig(network="grid")
+    coarse = replace(config, precision="bfloat16")
+    state = ensemble.init(jax.random.key(0), obs[0], ActionSpec(3), config)
+    network = make_network(ActionSpec(3), coarse)
+
+    def total(weights, which):
+        return jnp.sum(ensemble.apply_member(which, weights, obs, actions) ** 2)
+
+    weights = jax.tree.map(lambda x: x[0], state.params.network)
+    exact, rounded = total(weights, state.network), total(weights, network)
+    assert rounded.dtype == jnp.float32
+    assert float(exact) != float(rounded)
+    assert float(rounded) == pytest.approx(float(exact), rel=0.05)
+    for g, h in zip(
+        jax.tree.leaves(jax.grad(total)(weights, state.network)),
+        jax.tree.leaves(jax.grad(total)(weights, network)),
+        strict=True,
+    ):
+        assert h.dtype == jnp.float32
+        assert float(jnp.linalg.norm(g - h)) <= 0.05 * float(jnp.linalg.norm(g))
+
+
+def test_precision_follows_the_machine_and_bad_ones_are_refused():
+    network = make_network(ActionSpec(3), CostConfig(precision="auto"))
+    expected = "float32" if jax.default_backend() == "cpu" else "bfloat16"
+    assert network.precision == expected
+    with pytest.raises(ValueError, match="expected precision to be one of"):
+        CostConfig(precision="float16")
