@@ -103,9 +103,9 @@ HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
-        {"window": 60, "bias": 16.5, "scale": 1.0, "relief": 0.25},
-        matched_discount=0.9998,
-        why="a coin costs 1, any other decision relieves by 0.25; 60 are remembered",
+        {"window": 60, "bias": 9.5, "scale": 0.5, "relief": 0.2},
+        matched_discount=0.9996,
+        why="a coin costs 0.5, any other decision relieves by 0.2; 60 are remembered",
     ),
     Column(
         "space_invaders_hard",
