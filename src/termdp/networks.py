@@ -12,9 +12,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-# Rows whose outer products one of a GPU's processors adds up.
-LEAST = 1024
-
 
 def patches(images: jax.Array, kernel: int, stride: int, padding: str) -> jax.Array:
     """All `kernel`×`kernel` patches of images `[..., H, W, C]`, flattened.
@@ -64,44 +61,19 @@ def _product_backward(inputs: Any, gradient: jax.Array) -> Any:
     along_outputs = (((gradient.ndim - 1,), (1,)), ((), ()))
     of_x = jax.lax.dot_general(gradient, weights.astype(x.dtype), along_outputs)
     rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, weights.shape[-1])
-    parts = 1 if jax.default_backend() == "cpu" else num_parts(rows.shape[0])
-    return of_x, sum_of_outer_products(rows, columns, weights.dtype, parts)
+    along_rows = (((0,), (0,)), ((), ()))
+    of_weights = jax.lax.dot_general(
+        rows, columns, along_rows, preferred_element_type=weights.dtype
+    )
+    return of_x, of_weights
 
 
 product.defvjp(_product_forward, _product_backward)
 
 
-def sum_of_outer_products(
-    rows: jax.Array, columns: jax.Array, dtype: Any, parts: int
-) -> jax.Array:
-    """Σ_r rows[r] columns[r]ᵀ: `[R, K]` and `[R, N]` to `[K, N]`, in so many parts.
-
-    A convolution's weights are few and their summands many. A GPU gives a result that
-    small to few of its processors, unless the sum is cut into parts.
-    """
-    if parts == 1:
-        along_rows = (((0,), (0,)), ((), ()))
-        return jax.lax.dot_general(
-            rows, columns, along_rows, preferred_element_type=dtype
-        )
-    rows, columns = (x.reshape(parts, -1, x.shape[-1]) for x in (rows, columns))
-    along_rows_of_part = (((1,), (1,)), ((0,), (0,)))
-    return jax.lax.dot_general(
-        rows, columns, along_rows_of_part, preferred_element_type=dtype
-    ).sum(axis=0)
-
-
-def num_parts(num_rows: int) -> int:
-    """The largest power of 2 that divides the rows into parts of at least `LEAST`."""
-    parts = 1
-    while num_rows % (2 * parts) == 0 and num_rows // (2 * parts) >= LEAST:
-        parts *= 2
-    return parts
-
-
 @jax.custom_vjp
 def add_offset(x: jax.Array, offset: jax.Array) -> jax.Array:
-    """`[..., N] + [N]` in the precision of x; the gradient is summed in the offset's."""
+    """`[..., N] + [N]` in the precision of x; the gradient is summed in float32."""
     return x + offset.astype(x.dtype)
 
 

@@ -11,11 +11,9 @@ from termdp.networks import (
     PatchConv,
     RowConv,
     enlarge,
-    num_parts,
     orthogonal,
     patches,
     product,
-    sum_of_outer_products,
 )
 
 
@@ -72,20 +70,6 @@ def test_flags_and_bytes_count_as_numbers(layer, dtype):
     params = layer.init(jax.random.key(0), grids.astype(np.float32))
     expected = layer.apply(params, grids.astype(np.float32))
     np.testing.assert_array_equal(layer.apply(params, grids.astype(dtype)), expected)
-
-
-@pytest.mark.parametrize("parts", [1, 2, 8])
-def test_a_sum_of_outer_products_may_be_cut_into_parts(parts):
-    rows, columns = numbers(0, 64, 6), numbers(1, 64, 5)
-    found = sum_of_outer_products(rows, columns, jnp.float32, parts)
-    np.testing.assert_allclose(found, rows.T @ columns, rtol=1e-4, atol=1e-4)
-
-
-def test_parts_hold_enough_rows_and_divide_them():
-    # 128 pictures of 21×21 patches: 32 parts of 1,764 rows; 64 would be 882.
-    assert num_parts(128 * 21 * 21) == 32
-    assert num_parts(2047) == num_parts(4095) == num_parts(128) == 1
-    assert num_parts(2048) == 2
 
 
 @pytest.mark.parametrize("lead", [(), (4,), (2, 3)])
