@@ -81,6 +81,12 @@ def platform() -> str:
     return "gpu" if _import_ray().cluster_resources().get("GPU", 0) > 0 else "cpu"
 
 
+def jobs_at_once() -> int:
+    """How many jobs the cluster that was joined works on side by side."""
+    resources = _import_ray().cluster_resources()
+    return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
+
+
 def run_on_cluster(jobs: Sequence["BenchJob"]) -> Iterator["Event"]:
     """Run jobs as tasks of the cluster that was joined."""
     from termdp.bench.events import Event
@@ -95,7 +101,7 @@ def run_on_cluster(jobs: Sequence["BenchJob"]) -> Iterator["Event"]:
     try:
         for job in jobs:
             waiting[task.remote(job, version_of("termdp"))] = job
-            yield Event("started", job)
+            yield Event("sent", job)
         while waiting:
             ready, _ = ray.wait(list(waiting), num_returns=1)
             for reference in ready:

@@ -12,15 +12,15 @@ class Event:
     """Something happened to a job.
 
     Attributes:
-        kind: `started` (compiling or sent away), `running` (with the fraction done),
-            `finished` (with a result) or `failed` (with a sentence).
+        kind: `sent` (to a cluster), `started` (compiling), `running` (with the fraction
+            done), `finished` (with a result) or `failed` (with a sentence).
         job: which.
         fraction: how much of it is done.
         result: what came out.
         error: what went wrong.
     """
 
-    kind: Literal["started", "running", "finished", "failed"]
+    kind: Literal["sent", "started", "running", "finished", "failed"]
     job: BenchJob
     fraction: float = 0.0
     result: JobResult | None = None

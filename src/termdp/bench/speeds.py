@@ -48,19 +48,33 @@ class Speeds:
         return self._name(job) in self._known
 
     def seconds(self, jobs: Iterable[BenchJob]) -> float:
-        """How long jobs should take one after the other; compilation overlaps."""
-        jobs = list(jobs)
-        compiling = RECORDED[self.platform]["compile_s"] if jobs else 0.0
-        return compiling + sum(job.decisions / self.of(job) for job in jobs)
+        """How long jobs should take one after the other.
+
+        The next program compiles while one runs; alike programs are compiled once.
+        """
+        compiled, ready, done = set(), 0.0, 0.0
+        for job in jobs:
+            program = (self._name(job), job.config, len(job.runs))
+            if program not in compiled:
+                compiled.add(program)
+                ready += self._compiling(job)
+            done = max(done, ready) + job.decisions / self.of(job)
+        return done
 
     def remember(self, job: BenchJob, facts: dict[str, Any]) -> None:
         """Note how fast a job was, for the next estimate."""
-        self._known[self._name(job)] = {"steps_per_s": facts["steps_per_s"]}
+        names = ("steps_per_s", "compile_s")
+        self._known[self._name(job)] = {name: facts[name] for name in names}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.path, self._known)
         except OSError:
             pass  # an estimate is not worth a failure
+
+    def _compiling(self, job: BenchJob) -> float:
+        """Seconds; what a warm cache took away last time it may again."""
+        measured = self._known.get(self._name(job), {})
+        return float(measured.get("compile_s", RECORDED[self.platform]["compile_s"]))
 
     def _recorded(self, job: BenchJob) -> float:
         kind = "vector" if job.config.network == "vector" else "grid"

@@ -11,6 +11,7 @@ is complete, whatever happened afterwards.
 
 import dataclasses
 import json
+import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +28,11 @@ from termdp.training.run_folder import write_json
 FORMAT = 1
 _NAMES = ("column", "row", "seed")
 _DAMAGE = (OSError, KeyError, TypeError, ValueError)
+_RECORDED = {*_NAMES, "settings", "return_mean"}
+_NEEDED = (
+    *("suite", "seeds", "steps", "preset", "stop_handling", "columns", "rows"),
+    *("left_out", "commands", "commits", "versions", "wall_s", "programs", "failures"),
+)
 
 
 class Store:
@@ -180,7 +186,27 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"expected results of format {FORMAT}, but {path} has format {found}: use "
             f"termdp {manifest.get('versions', {}).get('termdp', 'of that time')}"
         )
+    for name in _NEEDED:
+        if name not in manifest:
+            raise ValueError(
+                f"expected the folder of a benchmark, got {path}: its manifest.json "
+                f"lacks {name!r}; begin anew in another folder"
+            )
     return manifest
+
+
+def command_to_resume(
+    manifest: dict[str, Any], path: Path, seeds: int | None = None
+) -> str:
+    """What to type to go on with a sweep, with so many seeds if given."""
+    words = shlex.split(manifest["commands"][-1])
+    for option in ("--out", "--seeds") if seeds is not None else ("--out",):
+        if option in words:
+            place = words.index(option)
+            del words[place : place + 2]
+    words = [word for word in words if word != "--resume"]
+    words += [] if seeds is None else ["--seeds", str(seeds)]
+    return shlex.join([*words, "--resume", "--out", str(path)])
 
 
 def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
@@ -219,6 +245,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     for file in (path / "runs").glob("*/*/seed*.json"):
         try:
             record = json.loads(file.read_text())
+            if not _RECORDED.issubset(record):
+                continue
             found[key_of(record)] = record
         except _DAMAGE:
             continue
@@ -232,7 +260,13 @@ def read_curves(path: Path) -> dict[RunKey, Curve]:
     for record in read_records(path):
         key = key_of(record)
         stem = path / "runs" / key.column / key.row / f"seed{key.seed}"
-        curve = read_curve(stem)
+        try:
+            curve = read_curve(stem)
+        except _DAMAGE as error:
+            raise ValueError(
+                f"expected a learning curve in {stem}.*, but it is damaged: remove "
+                f"{stem}.json and what is there beside it, then go on with --resume"
+            ) from error
         if curve is not None:
             curves[key] = curve
     return curves

@@ -62,7 +62,7 @@ def run(args: Args) -> None:
     from termdp.bench.suites import find_suite
 
     find_suite(args.suite)
-    engine, platform = _engine(args)
+    engine, platform, jobs_at_once = _engine(args)
     from termdp.bench.plan import make_jobs
     from termdp.bench.speeds import Speeds
     from termdp.bench.store import Store
@@ -80,7 +80,7 @@ def run(args: Args) -> None:
     jobs = make_jobs(plan, finished, most_runs)
     from termdp.cli.bench_progress import shown
 
-    with shown(jobs, speeds) as hear:
+    with shown(jobs, speeds, jobs_at_once) as hear:
         try:
             outcome = sweep(engine(jobs), folder, speeds, hear)
         except KeyboardInterrupt:
@@ -114,8 +114,8 @@ def _plan(args: Args, suite: str) -> Any:
     )
 
 
-def _engine(args: Args) -> tuple[Any, str]:
-    """The engine's function from jobs to events, and the platform it runs on."""
+def _engine(args: Args) -> tuple[Any, str, int]:
+    """The engine's function from jobs to events, its platform, its jobs at once."""
     if args.engine not in ENGINES:
         raise ValueError(
             f"expected an engine ({', '.join(ENGINES)}), got {args.engine!r}"
@@ -125,7 +125,7 @@ def _engine(args: Args) -> tuple[Any, str]:
             raise ValueError("expected no --address with the engine local")
         from termdp.bench.local import run_local
 
-        return run_local, _platform()
+        return run_local, _platform(), 1
     from termdp.bench import cluster
 
     # Before JAX starts: Ray forks, and its workers want the devices for themselves.
@@ -133,7 +133,7 @@ def _engine(args: Args) -> tuple[Any, str]:
     import jax
 
     jax.config.update("jax_platforms", "cpu")
-    return engine, cluster.platform()
+    return engine, cluster.platform(), cluster.jobs_at_once()
 
 
 def _platform() -> str:
@@ -166,7 +166,7 @@ def _show_suites(args: Args) -> None:
     rows = []
     for name in SUITES if args.suite is None else (args.suite,):
         plan = _plan(args, name)
-        jobs = make_jobs(plan)
+        jobs = make_jobs(plan, most_runs=_most_runs(args, plan, speeds))
         rows.append(
             {
                 "suite": name,

@@ -12,6 +12,7 @@ from termdp.bench.speeds import Speeds
 
 STYLES = {
     "waiting": "dim",
+    "sent": "dim",
     "started": "cyan",
     "running": "bold",
     "finished": "green",
@@ -20,9 +21,11 @@ STYLES = {
 
 
 @contextlib.contextmanager
-def shown(jobs: list[BenchJob], speeds: Speeds) -> Iterator[Callable[[Event], None]]:
+def shown(
+    jobs: list[BenchJob], speeds: Speeds, jobs_at_once: int = 1
+) -> Iterator[Callable[[Event], None]]:
     """Show a sweep on standard error; gives the function that hears its events."""
-    progress = Progress(jobs, speeds)
+    progress = Progress(jobs, speeds, jobs_at_once)
     if not sys.stderr.isatty():
         yield lambda event: _tell(progress, event)
         return
@@ -41,8 +44,9 @@ def shown(jobs: list[BenchJob], speeds: Speeds) -> Iterator[Callable[[Event], No
 class Progress:
     """Jobs done, running, failed, and the time left."""
 
-    def __init__(self, jobs: list[BenchJob], speeds: Speeds):
+    def __init__(self, jobs: list[BenchJob], speeds: Speeds, jobs_at_once: int = 1):
         self.jobs = jobs
+        self.jobs_at_once = jobs_at_once
         self.speeds = speeds
         self.state = {job.name: "waiting" for job in jobs}
         self.fraction = {job.name: 0.0 for job in jobs}
@@ -65,22 +69,26 @@ class Progress:
 
     def seconds_left(self) -> float:
         """Work left at the speed of such jobs; compilation is not counted."""
-        return sum(
+        each = [
             (1.0 - self.fraction[job.name]) * job.decisions / self.speeds.of(job)
             for job in self.jobs
             if self.state[job.name] not in ("finished", "failed")
-        )
+        ]
+        return max(sum(each) / self.jobs_at_once, max(each, default=0.0))
 
     def counts(self) -> str:
         """One line about everything."""
         states = list(self.state.values())
         done, failed = states.count("finished"), states.count("failed")
-        running, compiling = states.count("running"), states.count("started")
+        running, sent = states.count("running"), states.count("sent")
+        waiting = states.count("started") + states.count("waiting")
+        now = f"{running} running, {waiting} waiting or compiling"
+        if sent:
+            now = f"{sent} with the cluster"
         spent = time.perf_counter() - self.began
         return (
-            f"{done} of {len(states)} jobs done, {running} running, {compiling} "
-            f"waiting or compiling, {failed} failed; {_clock(spent)} spent, about "
-            f"{_clock(self.seconds_left())} left"
+            f"{done} of {len(states)} jobs done, {now}, {failed} failed; "
+            f"{_clock(spent)} spent, about {_clock(self.seconds_left())} left"
         )
 
 

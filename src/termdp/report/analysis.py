@@ -11,6 +11,7 @@ from termdp.report.statistics import Estimate
 
 BASELINE = "pg"
 MOSTLY = 0.9  # of the methods of the fullest column: enough to be pooled
+SHORT_SIGHTED = "pg_0.97"  # has the horizon that `termpg_horizon` has
 CEILINGS = ("oracle", "oracle_horizon")
 TERMPG_ROWS = (*published.TERMPG_ROWS, "termpg_horizon")
 
@@ -57,8 +58,8 @@ class Findings:
         iqm: interquartile mean by (column, row).
         pooled: interquartile mean of scores ÷ pg's mean, over all environments, by row.
         pooled_columns: environments of `pooled`.
-        probability_pg: P(improvement over pg) by row, over all environments.
-        probability_best: the same over the best PG variant of each environment.
+        probability_pg: P(improvement over pg) by row, over the same environments.
+        probability_best: the same over the best PG variant of each of them.
         best: best against best, by environment.
         closed: share of the gap between pg and oracle, by (column, row).
     """
@@ -76,7 +77,7 @@ class Findings:
 def analyse(results: Results) -> Findings:
     """Compute everything."""
     pooled_columns = _comparable(results)
-    best_pg = {c: _best(results, c, results.family("pg")) for c in results.columns}
+    best_pg = {c: _best(results, c, results.family("pg")) for c in pooled_columns}
     return Findings(
         against_pg=_against_pg(results),
         iqm={
@@ -85,9 +86,7 @@ def analyse(results: Results) -> Findings:
         },
         pooled=_pooled(results, pooled_columns),
         pooled_columns=pooled_columns,
-        probability_pg=_probabilities(
-            results, dict.fromkeys(results.columns, BASELINE)
-        ),
+        probability_pg=_probabilities(results, dict.fromkeys(pooled_columns, BASELINE)),
         probability_best=_probabilities(results, best_pg),
         best=[
             found
@@ -136,18 +135,12 @@ def _pooled(results: Results, columns: list[str]) -> dict[str, Estimate]:
 def _probabilities(
     results: Results, baselines: dict[str, str | None]
 ) -> dict[str, Estimate]:
+    """Rows that ran on all these environments: else they are not comparable."""
     found = {}
     for row in results.rows:
-        columns = [
-            column
-            for column, base in baselines.items()
-            if base is not None
-            and base != row
-            and results.has(column, row)
-            and results.has(column, base)
-        ]
         # A row that is itself the best PG somewhere is compared elsewhere only.
-        if columns:
+        columns = [c for c, base in baselines.items() if base not in (None, row)]
+        if columns and all(results.has(c, row) for c in baselines):
             found[row] = statistics.probability_of_improvement(
                 [results.values(c, row) for c in columns],
                 [results.values(c, str(baselines[c])) for c in columns],
@@ -183,6 +176,15 @@ def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
         claimed=published.CLAIMS.get(column),
         implied=published.implied_improvement(column) if known else None,
     )
+
+
+def counterpart(results: Results, column: str, row: str) -> str | None:
+    """The PG to compare a method with there: of the same horizon, where that ran.
+
+    What a horizon alone does is no merit of the costs that a method knows or learns.
+    """
+    wanted = (SHORT_SIGHTED, BASELINE) if row.endswith("_horizon") else (BASELINE,)
+    return next((base for base in wanted if results.has(column, base)), None)
 
 
 def ceiling(results: Results, column: str) -> str | None:

@@ -10,7 +10,14 @@ import numpy as np
 
 from termdp.bench.curves import Curve
 from termdp.bench.plan import RunKey
-from termdp.bench.store import key_of, pack, read_curves, read_manifest, read_records
+from termdp.bench.store import (
+    command_to_resume,
+    key_of,
+    pack,
+    read_curves,
+    read_manifest,
+    read_records,
+)
 from termdp.bench.suites import SUITES, cells
 
 LEAST_SEEDS = 2
@@ -85,8 +92,8 @@ def load(paths: Sequence[Path]) -> Results:
     if not records:
         names = ", ".join(str(path) for path in paths)
         raise ValueError(
-            f"expected finished runs in {names}, got none: go on with `termdp bench "
-            f"{manifests[0]['suite']} --resume --out {paths[0]}`"
+            f"expected finished runs in {names}, got none: go on with "
+            f"`{command_to_resume(manifests[0], paths[0])}`"
         )
     return _sorted(manifests, records, curves, paths)
 
@@ -124,8 +131,8 @@ def _sorted(
     if not kept:
         raise ValueError(
             f"expected at least {LEAST_SEEDS} seeds in a cell for an interval, got one "
-            f"everywhere in {paths[0]}: run `termdp bench {manifests[0]['suite']} "
-            f"--seeds {LEAST_SEEDS} --resume --out {paths[0]}`"
+            f"everywhere in {paths[0]}: run "
+            f"`{command_to_resume(manifests[0], paths[0], LEAST_SEEDS)}`"
         )
     return Results(
         manifests=manifests,

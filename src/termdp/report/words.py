@@ -1,9 +1,17 @@
 """What the numbers support, in words: nothing is claimed whose interval holds zero."""
 
-from termdp.report.analysis import BASELINE, BestAgainstBest, Findings, ceiling
+from termdp.provenance import version_of
+from termdp.report.analysis import (
+    BASELINE,
+    CEILINGS,
+    SHORT_SIGHTED,
+    BestAgainstBest,
+    Findings,
+    counterpart,
+)
 from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
-from termdp.report.statistics import difference
+from termdp.report.statistics import Estimate, difference
 from termdp.report.tables import number, percent
 
 
@@ -13,15 +21,14 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
         sentence
         for sentence in (
             *_best_sentences(findings),
-            _termpg_sentence(results, findings, "termpg", "TermPG itself"),
-            _termpg_sentence(
-                results, findings, "termpg_horizon", "TermPG with γ × 0.97"
-            ),
+            _termpg_sentence(results, "termpg", "TermPG itself"),
+            _termpg_sentence(results, "termpg_horizon", "TermPG with γ × 0.97"),
             _naive_sentence(results),
             _oracle_sentence(results),
             _costs_sentence(results),
             _chance_sentence(findings),
             _gaps_sentence(results),
+            _version_sentence(results),
         )
         if sentence
     ]
@@ -66,26 +73,38 @@ def _with_improvement(best: BestAgainstBest) -> str:
     )
 
 
-def _termpg_sentence(
-    results: Results, findings: Findings, row: str, subject: str
-) -> str:
-    """On which environments a method is better or worse than pg."""
-    gaps = {
-        column: findings.against_pg[column, row]
-        for column in results.columns
-        if (column, row) in findings.against_pg
-    }
+def _termpg_sentence(results: Results, row: str, subject: str) -> str:
+    """On which environments a method is better or worse than its counterpart."""
+    gaps = _against_counterpart(results, row)
     if not gaps:
         return ""
+    pg = _counterpart_name(results, row)
     better = [column_name(c) for c, gap in gaps.items() if gap.low > 0]
     worse = [column_name(c) for c, gap in gaps.items() if gap.high < 0]
     rest = len(gaps) - len(better) - len(worse)
     parts = [
-        f"better than pg on {_list(better)}" if better else "",
-        f"worse on {_list(worse)}" if worse else "",
-        f"not told apart from pg on {rest} of {len(gaps)} environments" if rest else "",
+        f"better than {pg} on {_list(better)}" if better else "",
+        f"worse than {pg} on {_list(worse)}" if worse else "",
+        f"not told apart from {pg} on {rest} of {len(gaps)} environments"
+        if rest
+        else "",
     ]
     return f"{subject} is " + "; ".join(part for part in parts if part) + "."
+
+
+def _against_counterpart(results: Results, row: str) -> dict[str, Estimate]:
+    """Difference of means to the PG of the same horizon, by environment."""
+    return {
+        column: difference(results.values(column, row), results.values(column, base))
+        for column in results.columns
+        if results.has(column, row)
+        and (base := counterpart(results, column, row)) is not None
+    }
+
+
+def _counterpart_name(results: Results, row: str) -> str:
+    bases = {counterpart(results, c, row) for c in results.columns}
+    return "pg with γ = 0.97" if SHORT_SIGHTED in bases else "pg"
 
 
 def _naive_sentence(results: Results) -> str:
@@ -118,26 +137,30 @@ def _naive_sentence(results: Results) -> str:
 
 
 def _oracle_sentence(results: Results) -> str:
-    both = {
-        c: top
-        for c in results.columns
-        if (top := ceiling(results, c)) and results.has(c, BASELINE)
-    }
-    if not both:
+    """Where knowing the costs helps an agent of either horizon."""
+    gaps = {row: _against_counterpart(results, row) for row in CEILINGS}
+    ran = [c for c in results.columns if any(c in found for found in gaps.values())]
+    if not ran:
         return ""
-    gaps = {
-        c: difference(results.values(c, top), results.values(c, BASELINE))
-        for c, top in both.items()
-    }
-    clear = [column_name(c) for c, gap in gaps.items() if gap.low > 0]
+    clear = [
+        column_name(c)
+        for c in ran
+        if any(c in found and found[c].low > 0 for found in gaps.values())
+    ]
+    with_horizon = _counterpart_name(results, "oracle_horizon")
+    beside = (
+        "" if with_horizon == BASELINE else f" (with γ × 0.97, than {with_horizon})"
+    )
     if not clear:
         return (
-            "Even an agent that is told the true costs is not clearly better than pg on "
-            "any environment here: there is no gap that learning costs could close."
+            f"Even an agent that is told the true costs is not clearly better than pg"
+            f"{beside} on any environment here: there is no gap that learning costs "
+            "could close."
         )
     return (
-        f"Knowing the true costs clearly helps on {len(clear)} of the {len(both)} "
-        f"environments where the oracle ran ({_list(clear)}): there, learned costs can."
+        f"An agent that is told the true costs is clearly better than pg{beside} on "
+        f"{len(clear)} of the {len(ran)} environments where one ran ({_list(clear)}): "
+        "there, learned costs can help."
     )
 
 
@@ -172,7 +195,10 @@ def _gaps_sentence(results: Results) -> str:
         parts.append(f"{results.missing} runs that were asked for are missing")
     if results.thin:
         cells = _list([f"{column_name(c)} / {method_name(r)}" for c, r in results.thin])
-        parts.append(f"too few seeds for an interval, left out: {cells}")
+        parts.append(
+            "left out, since fewer than two seeds have a return (not run, or no episode "
+            f"ended at last): {cells}"
+        )
     failures = sum(len(m["failures"]) for m in results.manifests)
     if failures:
         parts.append(f"{failures} jobs failed (see manifest.json)")
@@ -184,6 +210,14 @@ def _gaps_sentence(results: Results) -> str:
     if left:
         parts.append(f"environments left out: {_list(list(dict.fromkeys(left)))}")
     return "Incomplete: " + "; ".join(parts) + "." if parts else ""
+
+
+def _version_sentence(results: Results) -> str:
+    """Settings may have meant something else then."""
+    made_by, here = results.manifests[0]["versions"]["termdp"], version_of("termdp")
+    if made_by == here:
+        return ""
+    return f"Made by termdp {made_by}, reported by termdp {here}."
 
 
 def _list(words: list[str]) -> str:

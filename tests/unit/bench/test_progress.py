@@ -44,6 +44,19 @@ def test_jobs_done_running_failed_and_the_time_left(jobs, speeds):
     assert "30 s compiling" not in console.export_text().split("\n", 1)[1]
 
 
+def test_a_cluster_works_on_several_jobs_at_once(jobs, speeds):
+    progress = Progress(jobs, speeds, jobs_at_once=3)
+    whole = sum(job.decisions / speeds.of(job) for job in jobs)
+    for job in jobs:
+        progress.hear(Event("sent", job))
+    assert "0 of 6 jobs done, 6 with the cluster, 0 failed" in progress.counts()
+    assert progress.seconds_left() == pytest.approx(whole / 3)
+    for job in jobs[1:]:
+        progress.hear(Event("finished", job, 1.0, JobResult([], {}, FACTS)))
+    # One job alone is not divided.
+    assert progress.seconds_left() == pytest.approx(whole / 6)
+
+
 def test_lines_where_nobody_looks(jobs, speeds, capsys):
     with shown(jobs, speeds) as hear:
         hear(Event("running", jobs[0], 0.5))

@@ -1,5 +1,7 @@
 """Estimates: a formula first, this machine's own speed later."""
 
+from dataclasses import replace
+
 import pytest
 
 from termdp.bench.plan import make_jobs
@@ -24,11 +26,23 @@ def test_an_estimate_is_decisions_over_speed_and_says_where_it_is_from(job, tmp_
 
 def test_a_measured_speed_is_kept_for_the_next_time(job, tmp_path):
     path = tmp_path / "deep" / "speeds.json"
-    Speeds("cpu", path).remember(job, {"steps_per_s": 123.0})
+    Speeds("cpu", path).remember(job, {"steps_per_s": 123.0, "compile_s": 7.0})
     again = Speeds("cpu", path)
     assert again.is_measured(job)
     assert again.of(job) == 123.0
+    assert again.seconds([job]) == pytest.approx(7.0 + 2e6 / 123.0)
     assert not Speeds("gpu", path).is_measured(job)
+
+
+def test_the_next_program_compiles_while_one_runs(job, tmp_path):
+    speeds = Speeds("cpu", tmp_path / "speeds.json")
+    speeds.remember(job, {"steps_per_s": 1e6, "compile_s": 10.0})
+    # Compiled for 10 s, run for 2 s; an alike job needs no compiling.
+    assert speeds.seconds([job]) == pytest.approx(12.0)
+    assert speeds.seconds([job, job]) == pytest.approx(14.0)
+    # Half the runs are another program: it is ready after 20 s and runs for 1 s.
+    half = replace(job, runs=job.runs[:1])
+    assert speeds.seconds([job, half]) == pytest.approx(21.0)
 
 
 def test_a_damaged_memory_is_forgotten(job, tmp_path):

@@ -167,3 +167,38 @@ def test_damaged_packed_results_are_named(plan, tmp_path):
     (folder.path / "results.json").write_text("{")
     with pytest.raises(ValueError, match=r"results.json to hold packed results"):
         folder.finished()
+
+
+def test_what_to_type_to_go_on(tmp_path):
+    manifest = {"commands": ["termdp bench smoke --steps 8192 --seeds 1 --out 'a b'"]}
+    resume = store.command_to_resume(manifest, tmp_path)
+    assert resume == (
+        f"termdp bench smoke --steps 8192 --seeds 1 --resume --out {tmp_path}"
+    )
+    more = store.command_to_resume(manifest, tmp_path, seeds=2)
+    assert more.startswith("termdp bench smoke --steps 8192 --seeds 2 --resume --out ")
+
+
+def test_a_manifest_that_lacks_something_is_named(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"format": 1}')
+    with pytest.raises(ValueError, match="manifest.json lacks 'suite'"):
+        store.read_manifest(tmp_path)
+
+
+def test_a_run_without_settings_is_missing(plan, tmp_path):
+    folder = store.Store.create(tmp_path / "out", plan, "termdp bench tiny")
+    folder.add(result_of(plan, 0, 1))
+    file = folder.path / "runs" / "recommender" / "pg" / "seed0.json"
+    record = json.loads(file.read_text())
+    del record["settings"]
+    file.write_text(json.dumps(record))
+    assert folder.finished() == {RunKey("recommender", "pg", 1)}
+
+
+def test_a_damaged_curve_is_named_with_what_to_do(plan, tmp_path):
+    folder = store.Store.create(tmp_path / "out", plan, "termdp bench tiny")
+    folder.add(result_of(plan, 0))
+    (file,) = (folder.path / "runs").rglob("seed0.parquet")
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"it is damaged: remove .*seed0\.json"):
+        store.read_curves(folder.path)

@@ -111,6 +111,47 @@ def test_one_method_left_out_takes_no_environment_from_the_pool(tmp_path):
     assert set(found.pooled) == set(most)
 
 
+def test_probabilities_are_over_the_pooled_environments_for_every_row(tmp_path):
+    most = [row.label for row in SUITES["fair"].rows]
+    write_results(tmp_path / "both", score, suite="fair", envs=["breakout"])
+    # On Asterix TermPG is worse, but too few methods ran there for it to be pooled.
+    few = {"suite": "fair", "envs": ["asterix"], "methods": ["pg", "termpg"]}
+    write_results(tmp_path / "few", score, **few)
+    found = analysis.analyse(results.load([tmp_path / "both", tmp_path / "few"]))
+    assert found.pooled_columns == ["breakout"]
+    assert found.probability_pg["termpg"].value == 1.0
+    assert set(found.probability_pg) == set(most) - {"pg"}
+
+
+def test_a_horizon_alone_is_no_merit_of_the_costs(tmp_path):
+    def short_sight_helps(column, row, seed):
+        is_short = row in ("pg_0.97", "termpg_horizon", "oracle_horizon")
+        return (9.0 if is_short else 5.0) + NOISE[seed]
+
+    with_it = {"suite": "hard", "envs": ["breakout_hard"]}
+    write_results(tmp_path / "with", short_sight_helps, **with_it)
+    found = results.load([tmp_path / "with"])
+    text = " ".join(words.conclusions(found, analysis.analyse(found)))
+    assert "TermPG with γ × 0.97 is not told apart from pg with γ = 0.97" in text
+    assert "Even an agent that is told the true costs is not clearly better" in text
+    # Where there is no PG with that horizon, plain pg is all there is to compare with.
+    rows = [row.label for row in SUITES["hard"].rows if row.label != "pg_0.97"]
+    write_results(tmp_path / "without", short_sight_helps, methods=rows, **with_it)
+    found = results.load([tmp_path / "without"])
+    text = " ".join(words.conclusions(found, analysis.analyse(found)))
+    assert "TermPG with γ × 0.97 is better than pg on Breakout" in text
+    assert "told the true costs is clearly better than pg on 1 of the 1" in text
+
+
+def test_results_of_another_version_say_so(tmp_path):
+    folder = write_results(tmp_path / "old", score, envs=["breakout"])
+    folder.manifest["versions"]["termdp"] = "0.0.1"
+    folder.save_manifest()
+    old = results.load([tmp_path / "old"])
+    last = words.conclusions(old, analysis.analyse(old))[-1]
+    assert last.startswith("Made by termdp 0.0.1, reported by termdp ")
+
+
 def test_pooling_and_probabilities(findings):
     assert set(findings.pooled_columns) == {
         "backseat",
@@ -208,7 +249,8 @@ def test_cells_with_one_seed_are_left_out_and_named(tmp_path):
     assert thin.thin == [("breakout", "termpg")]
     assert thin.missing == 2
     sentences = words.conclusions(thin, analysis.analyse(thin))
-    assert "too few seeds for an interval, left out: Breakout / TermPG" in sentences[-1]
+    assert "fewer than two seeds have a return" in sentences[-1]
+    assert "Breakout / TermPG" in sentences[-1]
     assert "2 runs that were asked for are missing" in sentences[-1]
 
 
