@@ -41,7 +41,7 @@ from termdp.training.evaluate import evaluate
 from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
 from termdp.training.presets import FAST, make_config
-from termdp.training.session import chunk_length
+from termdp.training.session import chunks
 
 PUBLISHED_BIAS = 3.0
 DEAD_DISCOUNT = 0.9526  # 1 − ρ(0 − 3)
@@ -189,9 +189,9 @@ def trained(row, seeds, steps):
     config = replace(config, costs=replace(config.costs, **row.settings))
     total = config.num_iterations(steps)
     trainer = Trainer(replace(draft, config=config, num_iterations=total))
-    state, chunk, reports = trainer.init(), chunk_length(total), []
-    for _ in range(0, total, chunk):
-        state, report = trainer.advance(state, chunk)
+    state, reports = trainer.init(), []
+    for count in chunks(total):
+        state, report = trainer.advance(state, count)
         reports.append(jax.tree.map(np.asarray, report))
     joined = {k: np.concatenate([r[k] for r in reports], axis=1) for k in reports[0]}
     tenth = max(1, total // 10)

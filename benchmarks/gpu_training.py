@@ -16,7 +16,7 @@ import jax
 from termdp.agents.methods import find_method
 from termdp.training.loop import Job, Trainer
 from termdp.training.presets import make_config
-from termdp.training.session import chunk_length
+from termdp.training.session import chunk_length, chunks
 from termdp.training.train import make_watched
 
 FP32_FLOPS = 67e12  # one H200, by its data sheet
@@ -58,16 +58,15 @@ def measure(method, runs, steps, preset):
     total = config.num_iterations(steps)
     methods = (find_method(method),) * runs
     trainer = Trainer(Job(env, params, methods, tuple(range(runs)), config, total))
-    chunk = chunk_length(total)
     began = time.perf_counter()
-    trainer.compile(chunk)
+    trainer.compile(chunk_length(total))
     state = jax.block_until_ready(trainer.init())
     compiled = time.perf_counter()
-    for _ in range(total // chunk):
-        state, _ = trainer.advance(state, chunk)
+    for count in chunks(total):
+        state, _ = trainer.advance(state, count)
     jax.block_until_ready(state)
     seconds = time.perf_counter() - compiled
-    decisions = total // chunk * chunk * config.rollout_size * runs
+    decisions = total * config.rollout_size * runs
     row = {
         "preset": preset,
         "method": method,

@@ -22,7 +22,7 @@ from termdp.report.analysis import CEILINGS
 from termdp.training.evaluate import evaluate
 from termdp.training.loop import Job, Trainer
 from termdp.training.presets import make_config
-from termdp.training.session import chunk_length
+from termdp.training.session import chunks
 from termdp.training.train import make_watched
 
 NEVER = 1e6  # a bias that no cost reaches
@@ -45,11 +45,9 @@ def make_trainer(env_id, overrides, seeds, steps, method="pg"):
 
 
 def trained(trainer):
-    total = trainer.job.num_iterations
-    chunk = chunk_length(total)
     state = trainer.init()
-    for _ in range(0, total, chunk):
-        state, _ = trainer.advance(state, chunk)
+    for count in chunks(trainer.job.num_iterations):
+        state, _ = trainer.advance(state, count)
     return state
 
 

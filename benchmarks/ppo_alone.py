@@ -18,7 +18,7 @@ from hard_observers import NEVER, make_trainer
 
 from termdp.report.statistics import mean_interval
 from termdp.training.metrics import summarise
-from termdp.training.session import chunk_length
+from termdp.training.session import chunk_length, chunks
 
 RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
 
@@ -34,13 +34,14 @@ def main():
     alone = RULES[args.rules] | {"bias": NEVER}
     trainer = make_trainer(args.game, alone, range(args.seeds), args.steps)
     total = trainer.job.num_iterations
-    chunk = chunk_length(total)
     began = time.perf_counter()
-    trainer.compile(chunk)
+    trainer.compile(chunk_length(total))
     state, compiled = trainer.init(), time.perf_counter()
     tenth, reported, returns = [], 0, np.full(args.seeds, np.nan)
-    for done in range(chunk, total + 1, chunk):
-        state, metrics = trainer.advance(state, chunk)
+    done = 0
+    for count in chunks(total):
+        state, metrics = trainer.advance(state, count)
+        done += count
         tenth.append({name: np.asarray(value) for name, value in metrics.items()})
         if done * 10 // total > reported:
             reported = done * 10 // total

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from termdp.people.models.observer_file import load_observer
     from termdp.registry import make
     from termdp.termination import stop_probability, window_sums
-    from termdp.training.train import train
+    from termdp.training.train import resume, train
     from termdp.wrappers.observe import observe
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "load_observer",
     "make",
     "observe",
+    "resume",
     "stop_probability",
     "tabular",
     "train",
@@ -42,6 +43,7 @@ _HOME = {
     "load_observer": "termdp.people.models.observer_file",
     "make": "termdp.registry",
     "observe": "termdp.wrappers.observe",
+    "resume": "termdp.training.train",
     "stop_probability": "termdp.termination",
     "train": "termdp.training.train",
     "window_sums": "termdp.termination",

@@ -57,6 +57,22 @@ BAD_WORDS = [
         "'max'",
     ),
     (
+        ["train", "breakout", "pg", "--seed", "99999999999999999999"],
+        "expected seeds below 4294967296",
+        "99999999999999999999",
+    ),
+    (
+        ["train", "breakout", "termpg", "--window-factor", "40"],
+        "expected a window of at most 1024 steps",
+        "got 1200",
+    ),
+    (
+        ["video", "nowhere", "film.gif", "--max-steps", "0"],
+        "--max-steps of at",
+        "got 0",
+    ),
+    (["video", "nowhere", "film.gif", "--fps", "0"], "--fps above 0", "got 0"),
+    (
         ["train", "breakout", "pg", "--stop-handling", "maybe"],
         "stop_handling to be one of expected, cut, ignored",
         "'maybe'",

@@ -247,3 +247,65 @@ def test_the_command_survives_kill_and_ctrl_c(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == json.loads((parts / "summary.json").read_text())
     check_same_end(whole, parts)
+
+
+def own_parts():
+    env = termdp.observe(Counter(), termdp.Observer(action_is_cost, window=4, bias=2.0))
+    return {
+        "env": env,
+        "method": dataclasses.replace(find_method("termpg"), stop_penalty=0.5),
+        "config": TINY_CONFIG,
+    }
+
+
+TINY_CONFIG = TrainConfig(
+    num_envs=4,
+    rollout_steps=8,
+    network="vector",
+    hidden=8,
+    ppo=PPOConfig(num_epochs=1, num_minibatches=2),
+    costs=CostConfig(
+        network="vector", hidden=8, segment_length=16, buffer_steps=128, num_steps=1
+    ),
+)
+
+
+def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
+    own, steps = own_parts(), 32 * ITERATIONS
+    rest = {name: own[name] for name in ("method", "config")}
+    begin = {"steps": steps, "seeds": 2, **{"config": own["config"]}}
+    termdp.train(own["env"], own["method"], out=tmp_path / "whole", **begin)
+    stopped = termdp.train(
+        own["env"],
+        own["method"],
+        out=tmp_path / "parts",
+        should_stop=iter([False, False, True]).__next__,
+        **begin,
+    )
+    assert stopped.summary is None
+    with pytest.raises(ValueError, match=r"with its own env: .*resume\(folder, env=…"):
+        termdp.resume(tmp_path / "parts", **rest)
+    with pytest.raises(ValueError, match="without an own policy_update"):
+        termdp.resume(tmp_path / "parts", **own, policy_update=print)
+    termdp.resume(tmp_path / "parts", **own)
+    check_same_end(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_an_observer_of_ones_own_leaves_a_folder_that_can_be_resumed(tmp_path):
+    observer = termdp.Observer(action_is_cost, window=10, bias=3.0)
+    options = {"observer": observer, "steps": 2048, "out": tmp_path / "run"}
+    result = termdp.train("notifier", "pg", **options)
+    with pytest.raises(ValueError, match="with its own observer"):
+        termdp.resume(tmp_path / "run")
+    again = termdp.resume(tmp_path / "run", observer=observer)
+    assert again.summary["seeds"] == result.summary["seeds"]
+
+
+def test_a_manifest_that_lacks_something_is_named(tmp_path):
+    termdp.train("notifier", "pg", steps=2048, out=tmp_path / "run")
+    (newest,) = (tmp_path / "run" / "checkpoints").glob("*1")
+    manifest = json.loads((newest / "manifest.json").read_text())
+    del manifest["metrics_length"]
+    (newest / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match="manifest in .* is damaged"):
+        termdp.resume(tmp_path / "run")

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,13 @@ class Discrete:
 class Continuous:
     """Independent normal actions; parameters are means and log standard deviations.
 
-    Actions are sampled unbounded; what is executed is clipped to [low, high].
+    Actions are sampled unbounded; what is executed is clipped to [low, high], each
+    number to its own bounds.
     """
 
     size: int
-    low: float
-    high: float
+    low: tuple[float, ...]
+    high: tuple[float, ...]
 
     @property
     def num_outputs(self) -> int:
@@ -77,7 +79,7 @@ class Continuous:
 
     def executed(self, actions: jax.Array) -> jax.Array:
         """What the environment gets: actions within its bounds."""
-        return jnp.clip(actions, self.low, self.high)
+        return jnp.clip(actions, jnp.asarray(self.low), jnp.asarray(self.high))
 
     def mode(self, parameters: jax.Array) -> jax.Array:
         """The mean."""
@@ -114,5 +116,8 @@ def for_action_space(space: Any) -> Distribution:
         raise ValueError(
             f"expected a Discrete or a one-dimensional Box action space, got {space}"
         )
-    low, high = float(jnp.max(space.low)), float(jnp.min(space.high))
+    bounds = (
+        np.broadcast_to(np.asarray(x), space.shape) for x in (space.low, space.high)
+    )
+    low, high = (tuple(map(float, bound)) for bound in bounds)
     return Continuous(int(space.shape[0]), low, high)

@@ -15,7 +15,7 @@ from termdp.bench.worlds import kind_of_world, shared_world
 from termdp.registry import REGISTRY
 from termdp.training.config import TrainConfig
 from termdp.training.loop import Job
-from termdp.training.presets import make_config
+from termdp.training.presets import for_preset, make_config
 from termdp.training.train import make_watched
 
 
@@ -232,7 +232,9 @@ def _by_column(pairs: Iterable[tuple[Column, Row]]) -> Any:
 def _cells_of(
     column: Column, rows: Sequence[Row], preset: str, stop_handling: str | None
 ) -> list[Cell]:
-    env, params = make_watched(column.env, **column.overrides)
+    overrides = for_preset(preset, column.env) | column.overrides
+    column = dataclasses.replace(column, overrides=overrides)
+    env, params = make_watched(column.env, **overrides)
     found = []
     for row in rows:
         method = find_method(row.method, **row.changes)

@@ -13,7 +13,7 @@ import numpy as np
 from termdp.bench.plan import BenchJob, Cell, RunKey
 from termdp.training.loop import Trainer
 from termdp.training.metrics import summarise
-from termdp.training.session import chunk_length
+from termdp.training.session import chunk_length, chunks
 
 CURVE_POINTS = 100
 COST_NAMES = (
@@ -84,7 +84,6 @@ class Compiled:
 
     job: BenchJob
     trainer: Trainer
-    chunk: int
     compile_seconds: float
 
 
@@ -93,10 +92,9 @@ def compile_job(job: BenchJob, devices: Sequence[Any] | None = None) -> Compiled
     began = time.perf_counter()
     count = 1 if devices is None else len(devices)
     trainer = Trainer(job.training_job(multiple=count), devices)
-    chunk = chunk_length(trainer.job.num_iterations)
     trainer.compile_init()
-    trainer.compile(chunk)
-    return Compiled(job, trainer, chunk, time.perf_counter() - began)
+    trainer.compile(chunk_length(trainer.job.num_iterations))
+    return Compiled(job, trainer, time.perf_counter() - began)
 
 
 def run_job(
@@ -108,18 +106,18 @@ def run_job(
         compiled: the job.
         listen: hears which fraction is done, between chunks.
     """
-    total, chunk = compiled.trainer.job.num_iterations, compiled.chunk
+    total, done = compiled.trainer.job.num_iterations, 0
     began = time.perf_counter()
     state = compiled.trainer.init()
     reports: list[Reports] = []
     waiting: Any = None
-    for done in range(0, total, chunk):
-        state, report = compiled.trainer.advance(state, chunk)
+    for count in chunks(total):
+        state, report = compiled.trainer.advance(state, count)
         # Reading is one chunk behind, so that the device never waits for the host.
         if waiting is not None:
             reports.append(_on_host(waiting))
             listen(done / total)
-        waiting = report
+        waiting, done = report, done + count
     reports.append(_on_host(waiting))
     jax.block_until_ready(state)
     seconds = time.perf_counter() - began

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import tyro
 
+MOST_FPS = 100
+
 
 @dataclass(frozen=True)
 class Args:
@@ -35,6 +37,12 @@ def run(args: Args) -> None:
     from termdp.training.video import check_suffix, episode_frames, save_video
 
     check_suffix(args.out)
+    if args.max_steps < 1:
+        raise ValueError(f"expected --max-steps of at least 1, got {args.max_steps}")
+    if not 0 < args.fps <= MOST_FPS:
+        raise ValueError(
+            f"expected --fps above 0 and at most {MOST_FPS}, got {args.fps:g}"
+        )
     trained = open_run(args.run)
     if not 0 <= args.index < trained.settings.seeds:
         raise ValueError(

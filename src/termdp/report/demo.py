@@ -26,7 +26,7 @@ from termdp.training.evaluate import Watched, evaluate, watch_episode
 from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
 from termdp.training.presets import make_config
-from termdp.training.session import chunk_length
+from termdp.training.session import chunk_length, chunks
 from termdp.training.types import TrainState
 from termdp.training.video import episode_frames, save_video
 
@@ -85,12 +85,13 @@ def run_demo(
     tell(0, total, "compiling")
     began = time.perf_counter()
     state = trainer.init()
-    chunk = chunk_length(total)
-    trainer.compile(chunk)
+    trainer.compile(chunk_length(total))
     compiled = time.perf_counter()
     reports: list[dict[str, np.ndarray]] = []
-    for done in range(chunk, total + 1, chunk):
-        state, report = trainer.advance(state, chunk)
+    done = 0
+    for count in chunks(total):
+        state, report = trainer.advance(state, count)
+        done += count
         reports.append({name: np.asarray(values) for name, values in report.items()})
         tell(done, total, _words(reports[-1], settings.seeds))
     trained = time.perf_counter()
@@ -249,9 +250,8 @@ def cost_pairs(
             jax.random.key(run),
             num_steps=trainer.job.config.rollout_steps,
         )
-        members = ensemble.member_costs(
-            state.costs, played.seen.observation, played.actions
-        )
+        executed = trainer.program.learner.distribution.executed(played.actions)
+        members = ensemble.member_costs(state.costs, played.seen.observation, executed)
         truths.append(np.asarray(played.true_costs).ravel())
         guesses.append(np.asarray(members.mean(axis=0)).ravel())
     return truths, guesses

@@ -1,6 +1,7 @@
 """A trained policy at work: fresh episodes counted, or one watched closely."""
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,15 @@ class TrainedRun:
     folder: Path
 
 
-def open_run(path: str | Path) -> TrainedRun:
-    """Read a run with its newest checkpoint."""
+def open_run(path: str | Path, **own: Any) -> TrainedRun:
+    """Read a run with its newest checkpoint.
+
+    Args:
+        path: the run's folder.
+        **own: what it was begun with from Python, as for `termdp.training.train.resume`.
+    """
     folder, settings = RunFolder.open(Path(path))
-    trainer = load_trainer(settings)
+    trainer = load_trainer(settings, **own)
     arrays, _, _ = checkpoint.load_latest(folder.checkpoints)
     state = checkpoint.restore(jax.eval_shape(trainer.init), arrays)
     return TrainedRun(settings, trainer, state, folder.path)
@@ -172,7 +178,7 @@ def watch_episode(
 ) -> Watched:
     """Play one episode of at most `limit` steps and keep everything."""
     scene, agent, switches = _begin(trainer, state, run, 1, key)
-    learned = jax.jit(_learned)
+    learned = jax.jit(functools.partial(_learned, trainer.program.learner.distribution))
     states, observations, rows = [], [], []
     for step in range(limit):
         states.append(jax.tree.map(lambda x: x[0], scene.env_states.game))
@@ -218,12 +224,13 @@ def _begin(
     return scene, mine, switches
 
 
-def _learned(switches: Any, costs: Any, before: Scene, played: Any) -> Any:
+def _learned(
+    distribution: Any, switches: Any, costs: Any, before: Scene, played: Any
+) -> Any:
     """Accumulated cost and stop probability after one step, by the ensemble's mean."""
     assert before.recent_costs is not None
-    newest = cost_features.channel_costs(
-        switches, costs, before.observations, played.actions[0]
-    )
+    executed = distribution.executed(played.actions[0])
+    newest = cost_features.channel_costs(switches, costs, before.observations, executed)
     recent = cost_features.remember(before.recent_costs, newest)
     sums = cost_features.recent_sums(recent, switches.window)
     accumulated = cost_features.accumulate(switches, costs, sums)

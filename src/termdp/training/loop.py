@@ -218,54 +218,93 @@ class Trainer:
     ) -> tuple[TrainState, Metrics]:
         """Run a chunk of iterations of all runs in one call to the device.
 
+        A program that was compiled for more iterations serves for fewer.
+
         Returns:
             The new states and the reports, `[R, num_iterations, ...]`.
         """
-        return self.compile(num_iterations)(states, self.switches, self.params)
+        fitting = [room for room in self._compiled if room >= num_iterations]
+        compiled = self.compile(min(fitting, default=num_iterations))
+        count = jnp.asarray(num_iterations, jnp.int32)
+        states, reports = compiled(states, self.switches, self.params, count)
+        return states, jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
 
-    def compile(self, num_iterations: int) -> Any:
+    def compile(self, most_iterations: int) -> Any:
         """The compiled chunk; ahead of use, so that compilation can be timed apart."""
-        if num_iterations not in self._compiled:
-            placed: dict[str, Any] = (
-                {} if self._mesh is None else {"in_shardings": self._sharding}
-            )
+        if most_iterations not in self._compiled:
+            placed: dict[str, Any] = {}
+            if self._mesh is not None:
+                everywhere = NamedSharding(self._mesh, PartitionSpec())
+                placed["in_shardings"] = (*[self._sharding] * 3, everywhere)
             advance = jax.jit(
-                partial(self._advance_runs, num_iterations=num_iterations),
+                partial(self._advance_runs, most_iterations=most_iterations),
                 donate_argnums=0,
                 **placed,
             )
             shapes = jax.eval_shape(self.init)
-            self._compiled[num_iterations] = advance.lower(
-                shapes, self.switches, self.params
+            count = jax.ShapeDtypeStruct((), jnp.int32)
+            self._compiled[most_iterations] = advance.lower(
+                shapes, self.switches, self.params, count
             ).compile()
-        return self._compiled[num_iterations]
+        return self._compiled[most_iterations]
 
     def _advance_runs(
         self,
         states: TrainState,
         switches: MethodSwitches,
         params: Any,
-        num_iterations: int,
+        count: jax.Array,
+        most_iterations: int,
     ) -> tuple[TrainState, Metrics]:
-        def run(state: TrainState, switches: MethodSwitches, params: Any) -> Any:
-            program = self._seeing(params)
+        def run(
+            state: TrainState, switches: MethodSwitches, params: Any, count: jax.Array
+        ) -> Any:
+            # Traced once: the loop below finds what asking for the shapes has traced.
+            @jax.jit
+            def one(state: TrainState, switches: MethodSwitches, params: Any) -> Any:
+                return train_iteration(self._seeing(params), switches, state)
 
-            def one(state: TrainState, _: None) -> tuple[TrainState, Metrics]:
-                return train_iteration(program, switches, state)
+            def step(at: jax.Array, carry: Any) -> tuple[TrainState, Metrics]:
+                state, reports = carry
+                state, report = one(state, switches, params)
+                write = jax.lax.dynamic_update_index_in_dim
+                return state, jax.tree.map(
+                    lambda rows, row: write(rows, row, at, 0), reports, report
+                )
 
-            return jax.lax.scan(one, state, length=num_iterations)
+            _, shapes = jax.eval_shape(one, state, switches, params)
+            reports = jax.tree.map(
+                lambda x: jnp.zeros((most_iterations, *x.shape), x.dtype), shapes
+            )
+            return jax.lax.fori_loop(0, count, step, (state, reports))
 
-        return self._over_runs(run)(states, switches, params)
+        return self._over_runs(run, shared=1)(states, switches, params, count)
 
-    def _over_runs(self, function: Any) -> Any:
-        """The function of one run, for all: each device maps over its own share."""
-        mapped = jax.vmap(function)
+    def _over_runs(self, function: Any, shared: int = 0) -> Any:
+        """The function of one run, for all: each device maps over its own share.
+
+        Its last `shared` arguments are the same for all runs.
+        """
+
+        def mapped(*args: Any) -> Any:
+            axes = [0] * (len(args) - shared) + [None] * shared
+            return jax.vmap(function, in_axes=tuple(axes))(*args)
+
         if self._mesh is None:
             return mapped
-        runs = PartitionSpec(RUNS)
-        return jax.shard_map(
-            mapped, mesh=self._mesh, in_specs=runs, out_specs=runs, check_vma=False
-        )
+
+        def split(*args: Any) -> Any:
+            runs, everywhere = PartitionSpec(RUNS), PartitionSpec()
+            specs = [runs] * (len(args) - shared) + [everywhere] * shared
+            return jax.shard_map(
+                mapped,
+                mesh=self._mesh,
+                in_specs=tuple(specs),
+                out_specs=runs,
+                check_vma=False,
+            )(*args)
+
+        return split
 
     @property
     def _sharding(self) -> NamedSharding:

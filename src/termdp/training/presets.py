@@ -29,11 +29,23 @@ def make_config(preset: str, env: Any, params: Any, max_window: int) -> TrainCon
         costs = dataclasses.replace(config.costs, network="image")
         config = dataclasses.replace(config, network="image", costs=costs)
     # A stretch of experience must hold the longest window and something after it.
+    rows = config.buffer_rows
+    if 2 * max_window > rows:
+        raise ValueError(
+            f"expected a window of at most {rows // 2} steps, half of what the buffer "
+            f"keeps of an environment with preset {preset!r}, got {max_window}"
+        )
     length = config.costs.segment_length
     while length < 2 * max_window:
-        length *= 2
+        length = min(2 * length, rows)
     costs = dataclasses.replace(config.costs, segment_length=length)
     return dataclasses.replace(config, costs=costs)
+
+
+def for_preset(preset: str, env_id: str) -> dict[str, Any]:
+    """What `paper` makes of a game: Backseat Driver is seen as a 42×42 picture."""
+    is_backseat = env_id.startswith("backseat")
+    return {"observation": "image"} if preset == "paper" and is_backseat else {}
 
 
 def network_kind(shape: tuple[int, ...]) -> str:

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from termdp.provenance import versions
 # The host sees the policy about fifty times in a run, see `session.chunk_length`.
 MOST_SNAPSHOTS = 50
 OBSERVER_FILE = "observer.safetensors"
+OWN = ("env", "observer", "method", "config", "policy_update")
 _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
 
 
@@ -38,6 +40,7 @@ class RunSettings:
         env_overrides: as for `termdp.make`.
         method_changes: numbers of the method that differ from the table.
         snapshots: how many policies to keep on the way, from the first to the last.
+        own: what was given from Python and is not in the folder: any of `OWN`.
     """
 
     env: str
@@ -49,13 +52,23 @@ class RunSettings:
     env_overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
     method_changes: dict[str, Any] = dataclasses.field(default_factory=dict)
     snapshots: int = 0
+    own: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Check the counts."""
+        for name in ("steps", "seeds", "seed", "snapshots"):
+            if not isinstance(getattr(self, name), Integral):
+                raise TypeError(f"expected {name} to be a whole number")
         if self.seeds < 1:
             raise ValueError(f"expected seeds to be at least 1, got {self.seeds}")
         if self.seed < 0:
             raise ValueError(f"expected seed to be at least 0, got {self.seed}")
+        if self.seed + self.seeds > 2**32:
+            # JAX's keys take 32 bits of a seed: larger ones would repeat others.
+            raise ValueError(
+                f"expected seeds below {2**32}, got {self.seed} and {self.seeds - 1} "
+                "after it"
+            )
         if not 0 <= self.snapshots <= MOST_SNAPSHOTS:
             raise ValueError(
                 f"expected snapshots from 0 to {MOST_SNAPSHOTS}, got {self.snapshots}"
@@ -141,6 +154,11 @@ class RunFolder:
     def cut_metrics(self, length: int) -> None:
         """Forget lines that were written after a checkpoint."""
         with self.metrics.open("a") as file:
+            if file.tell() < length:
+                raise ValueError(
+                    f"expected {self.metrics} as it was written, but it is shorter: "
+                    "training cannot go on from here"
+                )
             file.truncate(length)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from termdp.training import checkpoint, snapshots
@@ -29,6 +30,7 @@ SUMMARY_KEYS = (
     "cost_corr",
 )
 CHECKPOINT_SECONDS = 120.0
+CHUNK_SECONDS = 20.0  # how long Ctrl-C and a due checkpoint may have to wait
 LATEST = (
     "bias",
     "cost_loss",
@@ -102,6 +104,7 @@ class Session:
         self.seconds = 0.0
         self.compile_seconds = 0.0
         self.metrics_length = 0
+        self.pace: float | None = None  # seconds per iteration
 
     def run(self) -> Result:
         """Train until the end, or until `should_stop` says so."""
@@ -134,27 +137,37 @@ class Session:
         arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
         check_same_configuration(manifest.get("configuration"), self.trainer.job)
         state = checkpoint.restore(jax.eval_shape(self.trainer.init), arrays)
-        self.done = manifest["iteration"]
-        self.seconds = manifest["seconds"]
-        self.compile_seconds = manifest["compile_seconds"]
-        self.metrics_length = manifest["metrics_length"]
+        try:
+            self.done = int(manifest["iteration"])
+            self.seconds = float(manifest["seconds"])
+            self.compile_seconds = float(manifest["compile_seconds"])
+            self.metrics_length = int(manifest["metrics_length"])
+        except (KeyError, TypeError, ValueError) as error:
+            newest = checkpoint.complete(self.folder.checkpoints)[-1]
+            raise ValueError(
+                f"expected a complete checkpoint, but the manifest in {newest} is "
+                f"damaged ({type(error).__name__}): remove it to go on from an older one"
+            ) from error
         self.folder.cut_metrics(self.metrics_length)
         self.snapshots = [at for at in self.snapshots if at > self.done]
         return state
 
     def _advance(self, state: TrainState) -> TrainState:
         began = time.perf_counter()
-        state, reports = self.trainer.advance(state, self.chunk)
+        count = self._next_count()
+        state, reports = self.trainer.advance(state, count)
         new = {name: np.asarray(report) for name, report in reports.items()}
         check_health(new, state, self.done * self._size, self.trainer.job)
-        self.seconds += time.perf_counter() - began
+        took = time.perf_counter() - began
+        self.seconds += took
+        self.pace = took / count
         self.reports = {
             name: np.concatenate([self.reports[name], report], axis=1)
             if name in self.reports
             else report
             for name, report in new.items()
         }
-        first, self.done = self.done, self.done + self.chunk
+        first, self.done = self.done, self.done + count
         self._take_snapshot(state)
         if self.folder is not None:
             rows = self._rows(first, self.done)
@@ -168,6 +181,11 @@ class Session:
             )
         )
         return state
+
+    def _next_count(self) -> int:
+        """Iterations until the host looks again: one first, to see how long it takes."""
+        affordable = 1 if self.pace is None else int(CHUNK_SECONDS / self.pace)
+        return min(self.chunk, self.total - self.done, max(1, affordable))
 
     @property
     def _size(self) -> int:
@@ -240,9 +258,14 @@ class Session:
 
 
 def chunk_length(total: int) -> int:
-    """Iterations per call to the device: the largest divisor up to a fiftieth."""
-    limit = max(1, total // 50)
-    return max(n for n in range(1, limit + 1) if total % n == 0)
+    """Iterations per call to the device at most: a fiftieth."""
+    return max(1, total // 50)
+
+
+def chunks(total: int) -> list[int]:
+    """Iterations of each call to the device; the last one may be shorter."""
+    most = chunk_length(total)
+    return [min(most, total - done) for done in range(0, total, most)]
 
 
 def configuration(job: Job) -> dict[str, Any]:
@@ -291,3 +314,10 @@ def check_health(
                 f"{values[run, iteration]} at step {at} of seed {job.seeds[run]}: "
                 "training has stopped, earlier checkpoints are kept"
             )
+    learned = (state.policy.params, state.costs and state.costs.params)
+    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(learned)]
+    if not np.all(finite):
+        raise ValueError(
+            f"expected finite parameters, got NaN or infinity after step {step}: "
+            "training has stopped, earlier checkpoints are kept"
+        )

@@ -10,8 +10,8 @@ from termdp.observer import Observer
 from termdp.registry import make
 from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
-from termdp.training.presets import make_config
-from termdp.training.run_folder import RunFolder, RunSettings
+from termdp.training.presets import for_preset, make_config
+from termdp.training.run_folder import OWN, RunFolder, RunSettings
 from termdp.training.session import Result, Session
 from termdp.wrappers.observe import ObservedEnvironment, ObservedParams
 
@@ -59,6 +59,15 @@ def train(
     if isinstance(options.get("observer"), Path):
         options["observer"] = str(options["observer"])
     changes = {name: options.pop(name) for name in METHOD_NUMBERS if name in options}
+    own = {name: options.pop(name, None) for name in ("config", "policy_update")}
+    if isinstance(options.get("observer"), Observer):
+        own["observer"] = options.pop("observer")
+    if not isinstance(env, str):
+        _check_own_env(env, options)
+        own["env"] = env
+    if not isinstance(method, str):
+        own["method"] = method
+    own = {name: value for name, value in own.items() if value is not None}
     settings = RunSettings(
         env=env if isinstance(env, str) else env.name,
         method=method if isinstance(method, str) else "custom",
@@ -66,34 +75,30 @@ def train(
         seeds=seeds,
         seed=seed,
         preset=preset,
-        env_overrides=options if isinstance(env, str) else {},
+        env_overrides=options,
         method_changes=changes,
         snapshots=snapshots,
-    )
-    if isinstance(env, str):
-        job_env, job_params = make_watched(env, **options)
-    else:
-        _check_own_env(env, options)
-        job_env, job_params = env, params if params is not None else env.default_params
-    chosen = _choose_method(method, changes).for_environment(settings.env)
-    job = make_job(
-        job_env,
-        job_params,
-        chosen,
-        settings,
-        controls.pop("config", None),
-        controls.pop("policy_update", None),
+        own=[name for name in OWN if name in own],
     )
     # Make the program before the folder: nothing half-written if it cannot be made.
-    trainer = Trainer(job)
+    trainer = load_trainer(settings, params=params, **own)
     folder = None if out is None else RunFolder.create(Path(out), settings)
     return Session(trainer, settings, folder, **controls).run()
 
 
-def resume(path: str | Path, **controls: Any) -> Result:
-    """Go on with a run from its last checkpoint, to the same end bit for bit (CPU)."""
+def resume(path: str | Path, **options: Any) -> Result:
+    """Go on with a run from its last checkpoint, to the same end bit for bit (CPU).
+
+    Args:
+        path: the run's folder.
+        **options: what it was begun with from Python and no folder can hold (`env` with
+            its `params`, `observer`, `method`, `config`, `policy_update`); `listen`,
+            `should_stop`, `checkpoint_seconds` as for `train`.
+    """
+    controls = {name: options.pop(name) for name in CONTROLS if name in options}
     folder, settings = RunFolder.open(Path(path))
-    return Session(load_trainer(settings), settings, folder, **controls).run()
+    trainer = load_trainer(settings, **options)
+    return Session(trainer, settings, folder, **controls).run()
 
 
 def make_watched(env_id: str, **overrides: Any) -> tuple[Any, Any]:
@@ -109,26 +114,44 @@ def _no_cost(observation: Any, action: Any) -> float:
     return 0.0
 
 
-def load_trainer(settings: RunSettings) -> Trainer:
-    """The program of a run that was begun by id and name."""
-    if settings.method == "custom":
-        raise ValueError(
-            "expected a run of a named method, but this one was begun from Python with "
-            "a Method of its own"
+def load_trainer(settings: RunSettings, *, params: Any = None, **own: Any) -> Trainer:
+    """The program of a run.
+
+    Args:
+        settings: what was asked for.
+        params: parameters of an environment of one's own; None for its defaults.
+        **own: what was given from Python, by the names of `settings.own`.
+    """
+    for name in dict.fromkeys((*settings.own, *own)):
+        if (name in own) != (name in settings.own):
+            has = "with its own" if name in settings.own else "without an own"
+            raise ValueError(
+                f"expected what the run was begun with, which is {has} {name}: go on "
+                f"from Python, termdp.resume(folder, {_call(settings.own)})"
+            )
+    env = own.get("env")
+    if env is None:
+        overrides = for_preset(settings.preset, settings.env) | settings.env_overrides
+        if "observer" in own:
+            overrides["observer"] = own["observer"]
+        env, params = make_watched(settings.env, **overrides)
+    elif params is None:
+        params = env.default_params
+    method = _choose_method(
+        own.get("method", settings.method), settings.method_changes
+    ).for_environment(settings.env)
+    return Trainer(
+        make_job(
+            env, params, method, settings, own.get("config"), own.get("policy_update")
         )
-    env, params = make_watched(settings.env, **settings.env_overrides)
-    method = _choose_method(settings.method, settings.method_changes)
-    method = method.for_environment(settings.env)
-    return Trainer(make_job(env, params, method, settings))
+    )
 
 
-CONTROLS = (
-    "config",
-    "policy_update",
-    "listen",
-    "should_stop",
-    "checkpoint_seconds",
-)
+def _call(names: list[str]) -> str:
+    return ", ".join(f"{name}=…" for name in names) or "nothing of your own"
+
+
+CONTROLS = ("listen", "should_stop", "checkpoint_seconds")
 METHOD_NUMBERS = tuple(
     field.name
     for field in dataclasses.fields(Method)
@@ -146,7 +169,8 @@ def make_job(
 ) -> Job:
     """The job of one method and several seeds."""
     draft = Job(env, params, (method,), (0,), config or TrainConfig(), 1)
-    config = config or make_config(settings.preset, env, params, draft.max_window)
+    window = draft.max_window if method.learns_costs else 1
+    config = config or make_config(settings.preset, env, params, window)
     return Job(
         env=env,
         params=params,

@@ -50,7 +50,10 @@ def test_discrete_samples_have_the_right_frequencies(key):
 
 
 def test_continuous_log_prob_and_entropy_are_scipys():
-    continuous, actions = Continuous(2, -9.0, 9.0), np.array([[0.1, -0.4], [3.0, -2.0]])
+    continuous, actions = (
+        Continuous(2, (-9.0, -9.0), (9.0, 9.0)),
+        np.array([[0.1, -0.4], [3.0, -2.0]]),
+    )
     means, deviations = normal_parts(NORMAL)
     expected = stats.norm(means, deviations).logpdf(actions).sum(axis=1)
     np.testing.assert_allclose(continuous.log_prob(NORMAL, actions), expected, 1e-5)
@@ -64,16 +67,16 @@ def test_continuous_kl_by_drawing():
     rng = np.random.default_rng(0)
     draws = old.rvs((100_000, 2, 2), random_state=rng)
     ratios = (old.logpdf(draws) - new.logpdf(draws)).sum(axis=2)
-    kl = Continuous(2, -9.0, 9.0).kl(NORMAL, OTHER_NORMAL)
+    kl = Continuous(2, (-9.0, -9.0), (9.0, 9.0)).kl(NORMAL, OTHER_NORMAL)
     errors = 5 * ratios.std(axis=0) / np.sqrt(len(draws))
     assert np.all(np.abs(kl - ratios.mean(axis=0)) < errors)
     np.testing.assert_allclose(
-        Continuous(2, -9.0, 9.0).kl(NORMAL, NORMAL), 0, atol=1e-6
+        Continuous(2, (-9.0, -9.0), (9.0, 9.0)).kl(NORMAL, NORMAL), 0, atol=1e-6
     )
 
 
 def test_continuous_samples_have_the_right_moments(key):
-    continuous = Continuous(2, -9.0, 9.0)
+    continuous = Continuous(2, (-9.0, -9.0), (9.0, 9.0))
     draws = continuous.sample(key, jnp.broadcast_to(NORMAL[0], (50_000, 4)))
     np.testing.assert_allclose(draws.mean(axis=0), [0.5, -1.0], atol=0.03)
     np.testing.assert_allclose(draws.std(axis=0), np.exp([0.0, -0.7]), rtol=0.03)
@@ -83,10 +86,17 @@ def test_continuous_samples_have_the_right_moments(key):
 def test_action_spaces_choose_the_distribution():
     assert for_action_space(spaces.Discrete(5)) == Discrete(5)
     box = spaces.Box(-2.0, 2.0, (3,), jnp.float32)
-    assert for_action_space(box) == Continuous(3, -2.0, 2.0)
+    assert for_action_space(box) == Continuous(3, (-2.0,) * 3, (2.0,) * 3)
     assert for_action_space(box).num_outputs == 6
     with pytest.raises(ValueError, match="one-dimensional Box"):
         for_action_space(spaces.Box(0.0, 1.0, (2, 2), jnp.float32))
+
+
+def test_each_number_of_an_action_has_its_own_bounds():
+    low, high = jnp.array([-1.0, 2.0]), jnp.array([0.0, 3.0])
+    continuous = for_action_space(spaces.Box(low, high, (2,), jnp.float32))
+    executed = continuous.executed(jnp.array([[5.0, 5.0], [-5.0, -5.0], [-0.5, 2.5]]))
+    assert executed.tolist() == [[0.0, 3.0], [-1.0, 2.0], [-0.5, 2.5]]
 
 
 def test_gradient_of_log_prob_is_one_hot_minus_probabilities():

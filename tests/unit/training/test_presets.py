@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from termdp.agents.ppo import PPOConfig
-from termdp.training.presets import make_config, network_kind
+from termdp.training.presets import for_preset, make_config, network_kind
 
 
 def environment(*shape):
@@ -65,3 +65,20 @@ def test_bad_words_and_shapes_are_named():
         make_config("slow", environment(5), None, 30)
     with pytest.raises(ValueError, match=r"vectors .* got shape \(3, 4\)"):
         network_kind((3, 4))
+
+
+@pytest.mark.parametrize(("preset", "most"), [("fast", 1024), ("paper", 8192)])
+def test_a_window_that_the_buffer_cannot_hold_is_named(preset, most):
+    config = make_config(preset, environment(5), None, most)
+    assert config.costs.segment_length == 2 * most
+    for window in (most + 1, 10**12):
+        with pytest.raises(
+            ValueError, match=f"window of at most {most} steps.*{window}"
+        ):
+            make_config(preset, environment(5), None, window)
+
+
+def test_the_paper_sees_backseat_driver_as_a_picture():
+    assert for_preset("paper", "backseat") == {"observation": "image"}
+    assert for_preset("paper", "backseat_passenger") == {"observation": "image"}
+    assert for_preset("fast", "backseat") == for_preset("paper", "breakout") == {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from termdp.training.config import TrainConfig
 from termdp.training.run_folder import RunFolder, RunSettings, write_json
-from termdp.training.session import check_health, chunk_length
+from termdp.training.session import check_health, chunk_length, chunks
 
 SETTINGS = RunSettings(
     env="breakout",
@@ -82,6 +82,28 @@ def test_json_is_written_in_one_piece(tmp_path):
     assert json.loads(path.read_text()) == {"a": 1}
 
 
+@pytest.mark.parametrize("seed", [2**32, 10**20, 2**32 - 1])
+def test_seeds_that_would_repeat_others_are_refused(seed):
+    with pytest.raises(ValueError, match="expected seeds below 4294967296"):
+        dataclasses.replace(SETTINGS, seed=seed, seeds=2)
+
+
+def test_settings_of_the_wrong_type_are_named(tmp_path):
+    RunFolder.create(tmp_path / "run", SETTINGS)
+    path = tmp_path / "run" / "config.json"
+    path.write_text(path.read_text().replace('"steps": ', '"steps": "many", "was": '))
+    with pytest.raises(ValueError, match=r"config\.json is missing or damaged"):
+        RunFolder.open(tmp_path / "run")
+
+
+def test_a_shortened_record_is_not_filled_up(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", SETTINGS)
+    length = folder.append_metrics([{"step": 1}])
+    folder.metrics.write_text("")
+    with pytest.raises(ValueError, match=r"metrics\.jsonl .* shorter"):
+        folder.cut_metrics(length)
+
+
 @pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("seed", -1)])
 def test_impossible_counts_are_named(name, value):
     with pytest.raises(ValueError, match=f"{name} to be at least .*, got {value}"):
@@ -89,12 +111,14 @@ def test_impossible_counts_are_named(name, value):
 
 
 @given(total=st.integers(1, 5000))
-def test_chunks_fit_exactly_and_come_at_least_fifty_times(total):
-    chunk = chunk_length(total)
-    limit = max(1, total // 50)
-    assert total % chunk == 0
-    assert 1 <= chunk <= limit
-    assert all(total % longer for longer in range(chunk + 1, limit + 1))
+def test_chunks_add_up_and_come_at_least_fifty_times(total):
+    most, found = chunk_length(total), chunks(total)
+    assert sum(found) == total
+    assert all(count == most for count in found[:-1])
+    assert 1 <= found[-1] <= most
+    # 5,000,000 decisions of `fast` are 2,441 iterations, a prime number.
+    assert len(found) >= min(total, 50)
+    assert len(found) < 100
 
 
 def test_steps_below_one_rollout_are_named():
@@ -112,14 +136,23 @@ JOB = SimpleNamespace(
 )
 
 
-def health(observation, **reports):
-    scene = SimpleNamespace(observations=np.array([observation]))
-    check_health(reports, SimpleNamespace(scene=scene), 320, JOB)
+def health(observation, weight=1.0, **reports):
+    state = SimpleNamespace(
+        scene=SimpleNamespace(observations=np.array([observation])),
+        policy=SimpleNamespace(params={"w": np.ones(2)}),
+        costs=SimpleNamespace(params={"w": np.array([weight])}),
+    )
+    check_health(reports, state, 320, JOB)
 
 
 def test_health_is_silent_when_all_is_well():
     health(1.0, value_loss=np.zeros((2, 3)), calibration=np.zeros((2, 3, 10)))
     health(True)
+
+
+def test_health_looks_at_parameters_too():
+    with pytest.raises(ValueError, match="finite parameters.* after step 320"):
+        health(1.0, weight=np.nan, value_loss=np.zeros((2, 3)))
 
 
 def test_health_says_which_observation_is_no_number():
