@@ -294,6 +294,7 @@ def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
 def test_an_observer_of_ones_own_leaves_a_folder_that_can_be_resumed(tmp_path):
     observer = termdp.Observer(action_is_cost, window=10, bias=3.0)
     options = {"observer": observer, "steps": 2048, "out": tmp_path / "run"}
+    options["discount"] = np.float32(0.5)  # is written down as Python's number
     result = termdp.train("notifier", "pg", **options)
     with pytest.raises(ValueError, match="with its own observer"):
         termdp.resume(tmp_path / "run")

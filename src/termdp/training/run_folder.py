@@ -109,6 +109,13 @@ class RunFolder:
                 f"expected a new folder for the run, but {path} exists: choose another "
                 f"--out, or go on with `termdp train --resume {path}`"
             )
+        try:
+            json.dumps(dataclasses.asdict(settings))
+        except TypeError as error:
+            raise ValueError(
+                "expected options that can be written down (numbers, words) for a run "
+                f"with a folder, got others: {error}"
+            ) from error
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
         settings = folder._with_own_observer(settings)

@@ -4,6 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from termdp.agents.methods import Method, find_method
 from termdp.agents.update import PolicyUpdate
 from termdp.observer import Observer
@@ -58,6 +61,7 @@ def train(
     snapshots = options.pop("snapshots", 0)
     if isinstance(options.get("observer"), Path):
         options["observer"] = str(options["observer"])
+    options = {name: _plain(value) for name, value in options.items()}
     changes = {name: options.pop(name) for name in METHOD_NUMBERS if name in options}
     own = {name: options.pop(name, None) for name in ("config", "policy_update")}
     if isinstance(options.get("observer"), Observer):
@@ -145,6 +149,12 @@ def load_trainer(settings: RunSettings, *, params: Any = None, **own: Any) -> Tr
             env, params, method, settings, own.get("config"), own.get("policy_update")
         )
     )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers as Python's, which can be written down."""
+    is_number = isinstance(value, np.generic | np.ndarray | jax.Array)
+    return value.item() if is_number and np.ndim(value) == 0 else value
 
 
 def _call(names: list[str]) -> str:

@@ -96,6 +96,13 @@ def test_settings_of_the_wrong_type_are_named(tmp_path):
         RunFolder.open(tmp_path / "run")
 
 
+def test_options_that_cannot_be_written_down_leave_nothing_behind(tmp_path):
+    settings = dataclasses.replace(SETTINGS, env_overrides={"cost": print})
+    with pytest.raises(ValueError, match="options that can be written down"):
+        RunFolder.create(tmp_path / "run", settings)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_shortened_record_is_not_filled_up(tmp_path):
     folder = RunFolder.create(tmp_path / "run", SETTINGS)
     length = folder.append_metrics([{"step": 1}])
