@@ -254,7 +254,6 @@ def own_parts():
     return {
         "env": env,
         "method": dataclasses.replace(find_method("termpg"), stop_penalty=0.5),
-        "config": TINY_CONFIG,
     }
 
 
@@ -272,8 +271,7 @@ TINY_CONFIG = TrainConfig(
 
 def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
     own, steps = own_parts(), 32 * ITERATIONS
-    rest = {name: own[name] for name in ("method", "config")}
-    begin = {"steps": steps, "seeds": 2, **{"config": own["config"]}}
+    begin = {"steps": steps, "seeds": 2, "config": TINY_CONFIG}
     termdp.train(own["env"], own["method"], out=tmp_path / "whole", **begin)
     stopped = termdp.train(
         own["env"],
@@ -284,7 +282,7 @@ def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
     )
     assert stopped.summary is None
     with pytest.raises(ValueError, match=r"with its own env: .*resume\(folder, env=…"):
-        termdp.resume(tmp_path / "parts", **rest)
+        termdp.resume(tmp_path / "parts", method=own["method"])
     with pytest.raises(ValueError, match="without an own policy_update"):
         termdp.resume(tmp_path / "parts", **own, policy_update=print)
     termdp.resume(tmp_path / "parts", **own)

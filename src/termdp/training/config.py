@@ -1,6 +1,7 @@
 """Settings of a training run, and the presets `fast` and `paper`."""
 
 import dataclasses
+from typing import Any
 
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
@@ -45,6 +46,20 @@ class TrainConfig:
     lstm_size: int = 256
     ppo: PPOConfig = PPOConfig(num_epochs=4, num_minibatches=16, kl_target=0.05)
     costs: CostConfig = CostConfig()
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> "TrainConfig":
+        """Undo `dataclasses.asdict`."""
+        try:
+            parts = {
+                "ppo": PPOConfig(**data["ppo"]),
+                "costs": CostConfig(**data["costs"]),
+            }
+            return cls(**data | parts)
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"expected the settings of a TrainConfig, but they are damaged: {error}"
+            ) from error
 
     @property
     def rollout_size(self) -> int:

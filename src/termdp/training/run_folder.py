@@ -22,7 +22,7 @@ from termdp.provenance import versions
 # The host sees the policy about fifty times in a run, see `session.chunk_length`.
 MOST_SNAPSHOTS = 50
 OBSERVER_FILE = "observer.safetensors"
-OWN = ("env", "observer", "method", "config", "policy_update")
+OWN = ("env", "observer", "method", "policy_update")
 _NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
 
 
@@ -40,6 +40,7 @@ class RunSettings:
         env_overrides: as for `termdp.make`.
         method_changes: numbers of the method that differ from the table.
         snapshots: how many policies to keep on the way, from the first to the last.
+        config: sizes and rates of one's own as plain data; None for the preset's.
         own: what was given from Python and is not in the folder: any of `OWN`.
     """
 
@@ -52,6 +53,7 @@ class RunSettings:
     env_overrides: dict[str, Any] = dataclasses.field(default_factory=dict)
     method_changes: dict[str, Any] = dataclasses.field(default_factory=dict)
     snapshots: int = 0
+    config: dict[str, Any] | None = None
     own: list[str] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -63,7 +63,8 @@ def train(
         options["observer"] = str(options["observer"])
     options = {name: _plain(value) for name, value in options.items()}
     changes = {name: options.pop(name) for name in METHOD_NUMBERS if name in options}
-    own = {name: options.pop(name, None) for name in ("config", "policy_update")}
+    config: TrainConfig | None = options.pop("config", None)
+    own = {"policy_update": options.pop("policy_update", None)}
     if isinstance(options.get("observer"), Observer):
         own["observer"] = options.pop("observer")
     if not isinstance(env, str):
@@ -82,6 +83,7 @@ def train(
         env_overrides=options,
         method_changes=changes,
         snapshots=snapshots,
+        config=None if config is None else dataclasses.asdict(config),
         own=[name for name in OWN if name in own],
     )
     # Make the program before the folder: nothing half-written if it cannot be made.
@@ -96,8 +98,8 @@ def resume(path: str | Path, **options: Any) -> Result:
     Args:
         path: the run's folder.
         **options: what it was begun with from Python and no folder can hold (`env` with
-            its `params`, `observer`, `method`, `config`, `policy_update`); `listen`,
-            `should_stop`, `checkpoint_seconds` as for `train`.
+            its `params`, `observer`, `method`, `policy_update`); `listen`, `should_stop`,
+            `checkpoint_seconds` as for `train`.
     """
     controls = {name: options.pop(name) for name in CONTROLS if name in options}
     folder, settings = RunFolder.open(Path(path))
@@ -144,11 +146,9 @@ def load_trainer(settings: RunSettings, *, params: Any = None, **own: Any) -> Tr
     method = _choose_method(
         own.get("method", settings.method), settings.method_changes
     ).for_environment(settings.env)
-    return Trainer(
-        make_job(
-            env, params, method, settings, own.get("config"), own.get("policy_update")
-        )
-    )
+    config = settings.config and TrainConfig.from_plain(settings.config)
+    update = own.get("policy_update")
+    return Trainer(make_job(env, params, method, settings, config or None, update))
 
 
 def _plain(value: Any) -> Any:

@@ -110,7 +110,7 @@ def test_trouble_is_found_where_it_began():
 
 def test_a_run_that_fails_does_not_take_the_others_with_it():
     (job,) = make_jobs(tiny_plan("pg", seeds=3))
-    compiled = program.Compiled(job, Trainer(job.training_job()), 1, 7.0)
+    compiled = program.Compiled(job, Trainer(job.training_job()), 7.0)
     together = {name: np.tile(values, (3, 1)) for name, values in reports().items()}
     together["return_sum"][1, 4] = np.inf
     found = program._results(compiled, together, 2.0)

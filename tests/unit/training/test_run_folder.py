@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from termdp.agents.ppo import PPOConfig
 from termdp.training.config import TrainConfig
 from termdp.training.run_folder import RunFolder, RunSettings, write_json
 from termdp.training.session import check_health, chunk_length, chunks
@@ -126,6 +127,15 @@ def test_chunks_add_up_and_come_at_least_fifty_times(total):
     # 5,000,000 decisions of `fast` are 2,441 iterations, a prime number.
     assert len(found) >= min(total, 50)
     assert len(found) < 100
+
+
+def test_a_configuration_comes_back_from_plain_data():
+    config = TrainConfig(num_envs=4, ppo=PPOConfig(clip=0.1))
+    data = json.loads(json.dumps(dataclasses.asdict(config)))
+    assert TrainConfig.from_plain(data) == config
+    for damaged in (data | {"many": 1}, {k: v for k, v in data.items() if k != "ppo"}):
+        with pytest.raises(ValueError, match="settings of a TrainConfig"):
+            TrainConfig.from_plain(damaged)
 
 
 def test_steps_below_one_rollout_are_named():
