@@ -58,6 +58,23 @@ def check_same_end(whole, parts):
 # that nothing catches, at any place one likes.
 
 
+TINY = TrainConfig(
+    num_envs=4,
+    rollout_steps=8,
+    network="vector",
+    hidden=8,
+    ppo=PPOConfig(num_epochs=2, num_minibatches=2),
+    costs=CostConfig(
+        network="vector",
+        hidden=4,
+        num_steps=2,
+        segments_per_step=2,
+        segment_length=16,
+        buffer_steps=64,
+    ),
+)
+
+
 class KilledError(BaseException):
     pass
 
@@ -65,24 +82,9 @@ class KilledError(BaseException):
 @pytest.fixture(scope="module")
 def trainer():
     env = termdp.observe(Counter(), termdp.Observer(action_is_cost, window=3, bias=4.0))
-    config = TrainConfig(
-        num_envs=4,
-        rollout_steps=8,
-        network="vector",
-        hidden=8,
-        ppo=PPOConfig(num_epochs=2, num_minibatches=2),
-        costs=CostConfig(
-            network="vector",
-            hidden=4,
-            num_steps=2,
-            segments_per_step=2,
-            segment_length=16,
-            buffer_steps=64,
-        ),
-    )
     params = env.default_params.replace(game_over_at=30)
     methods = (find_method("termpg"),) * 2
-    trainer = Trainer(Job(env, params, methods, (0, 1), config, ITERATIONS))
+    trainer = Trainer(Job(env, params, methods, (0, 1), TINY, ITERATIONS))
     trainer.init = jax.jit(trainer.init)  # compile it once for all tests
     return trainer
 
@@ -257,21 +259,9 @@ def own_parts():
     }
 
 
-TINY_CONFIG = TrainConfig(
-    num_envs=4,
-    rollout_steps=8,
-    network="vector",
-    hidden=8,
-    ppo=PPOConfig(num_epochs=1, num_minibatches=2),
-    costs=CostConfig(
-        network="vector", hidden=8, segment_length=16, buffer_steps=128, num_steps=1
-    ),
-)
-
-
 def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
     own, steps = own_parts(), 32 * ITERATIONS
-    begin = {"steps": steps, "seeds": 2, "config": TINY_CONFIG}
+    begin = {"steps": steps, "seeds": 2, "config": TINY}
     termdp.train(own["env"], own["method"], out=tmp_path / "whole", **begin)
     stopped = termdp.train(
         own["env"],

@@ -83,7 +83,7 @@ def init(
         rollout_length: T, rows that each `add` brings.
         config: settings.
     """
-    rows = config.buffer_steps // num_envs // rollout_length * rollout_length
+    rows = config.buffer_rows(num_envs, rollout_length)
     if rows < config.segment_length:
         raise ValueError(
             f"expected a buffer of at least segment_length = {config.segment_length} "

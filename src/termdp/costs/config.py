@@ -108,6 +108,10 @@ class CostConfig:
                 f"buffer_steps ({self.buffer_steps})"
             )
 
+    def buffer_rows(self, num_envs: int, rollout_length: int) -> int:
+        """Steps of each environment that the buffer keeps: whole rollouts."""
+        return self.buffer_steps // num_envs // rollout_length * rollout_length
+
     def check_window(self, window: int) -> None:
         """Raise a ValueError if a window of this many steps cannot be learned from."""
         if window < 1:

@@ -66,12 +66,6 @@ class TrainConfig:
         """Decisions per iteration."""
         return self.num_envs * self.rollout_steps
 
-    @property
-    def buffer_rows(self) -> int:
-        """Steps of each environment that the cost learner's buffer keeps."""
-        rollouts = self.costs.buffer_steps // self.num_envs // self.rollout_steps
-        return rollouts * self.rollout_steps
-
     def num_iterations(self, steps: int) -> int:
         """Whole iterations in a budget of decisions."""
         if steps < self.rollout_size:

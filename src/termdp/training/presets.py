@@ -29,7 +29,7 @@ def make_config(preset: str, env: Any, params: Any, max_window: int) -> TrainCon
         costs = dataclasses.replace(config.costs, network="image")
         config = dataclasses.replace(config, network="image", costs=costs)
     # A stretch of experience must hold the longest window and something after it.
-    rows = config.buffer_rows
+    rows = config.costs.buffer_rows(config.num_envs, config.rollout_steps)
     if 2 * max_window > rows:
         raise ValueError(
             f"expected a window of at most {rows // 2} steps, half of what the buffer "

@@ -60,7 +60,8 @@ class RunSettings:
         """Check the counts."""
         for name in ("steps", "seeds", "seed", "snapshots"):
             if not isinstance(getattr(self, name), Integral):
-                raise TypeError(f"expected {name} to be a whole number")
+                found = getattr(self, name)
+                raise TypeError(f"expected {name} to be a whole number, got {found!r}")
         if self.seeds < 1:
             raise ValueError(f"expected seeds to be at least 1, got {self.seeds}")
         if self.seed < 0:

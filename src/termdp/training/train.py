@@ -76,9 +76,9 @@ def train(
     settings = RunSettings(
         env=env if isinstance(env, str) else env.name,
         method=method if isinstance(method, str) else "custom",
-        steps=steps,
-        seeds=seeds,
-        seed=seed,
+        steps=_plain(steps),
+        seeds=_plain(seeds),
+        seed=_plain(seed),
         preset=preset,
         env_overrides=options,
         method_changes=changes,
