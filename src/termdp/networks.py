@@ -13,28 +13,15 @@ import jax
 import jax.numpy as jnp
 
 
-def patches(images: jax.Array, kernel: int, stride: int, padding: str) -> jax.Array:
+def patches(images: jax.Array, kernel: int) -> jax.Array:
     """All `kernel`×`kernel` patches of images `[..., H, W, C]`, flattened.
 
     Returns:
         `[..., H', W', kernel·kernel·C]`, the patch's rows first, its channels last.
     """
-    if padding not in ("SAME", "VALID"):
-        raise ValueError(f"expected padding to be SAME or VALID, got {padding!r}")
-    sizes = images.shape[-3:-1]
-    if padding == "SAME":
-        pads = [_same_padding(size, kernel, stride) for size in sizes]
-        edges = [(0, 0)] * (images.ndim - 3) + [*pads, (0, 0)]
-        images = jnp.pad(images, edges)
-        sizes = images.shape[-3:-1]
-    rows, columns = ((size - kernel) // stride + 1 for size in sizes)
+    rows, columns = (size - kernel + 1 for size in images.shape[-3:-1])
     shifted = [
-        images[
-            ...,
-            i : i + stride * (rows - 1) + 1 : stride,
-            j : j + stride * (columns - 1) + 1 : stride,
-            :,
-        ]
+        images[..., i : i + rows, j : j + columns, :]
         for i in range(kernel)
         for j in range(kernel)
     ]
@@ -120,25 +107,18 @@ def as_numbers(copies: jax.Array, precision: str = "float32") -> jax.Array:
     return copies.astype(precision)
 
 
-def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-    return total // 2, total - total // 2
-
-
 class PatchConv(nn.Module):
-    """A two-dimensional convolution as patch extraction and a matrix product."""
+    """A convolution, stride 1, no padding, as patch extraction and a matrix product."""
 
     features: int
     kernel: int
-    stride: int = 1
-    padding: str = "VALID"
     precision: str = "float32"
 
     @nn.compact
     def __call__(self, images: jax.Array) -> jax.Array:
         """Convolve images `[..., H, W, C]` to `[..., H', W', features]`."""
-        columns = patches(images, self.kernel, self.stride, self.padding)
-        return Dense(self.features)(as_numbers(columns, self.precision))
+        columns = as_numbers(patches(images, self.kernel), self.precision)
+        return Dense(self.features)(columns)
 
 
 class RowConv(nn.Module):
@@ -178,6 +158,71 @@ class RowConv(nn.Module):
         return add_offset(out.reshape(*out.shape[:-1], columns, self.features), bias)
 
 
+def to_blocks(images: jax.Array, before: int, after: int) -> jax.Array:
+    """Pad pictures `[..., H, W, C]` with zeros and cut them into blocks of 2×2 pixels.
+
+    A 4×4 convolution with stride 2 of a picture is a 2×2 one with stride 1 of its
+    blocks: a quarter of the copies, and its gradient need not be spread out.
+
+    Returns:
+        `[..., H', W', 4·C]` with H' = (before + H + after) / 2.
+    """
+    around = (before, after)
+    edges = [(0, 0)] * (images.ndim - 3) + [around, around, (0, 0)]
+    images = jnp.pad(images, edges)
+    height, width, channels = images.shape[-3:]
+    shape = (*images.shape[:-3], height // 2, 2, width // 2, 2, channels)
+    blocks = jnp.swapaxes(images.reshape(shape), -4, -3)
+    return blocks.reshape(*blocks.shape[:-3], 4 * channels)
+
+
+# Of 4 pixels in a row, which lie over the first and the second of two cells of 4 pixels:
+# all over the first, or two over each.
+OVER_CELLS = (((1, 1, 1, 1), (0, 0, 0, 0)), ((1, 1, 0, 0), (0, 0, 1, 1)))
+
+
+class EnlargedConv(nn.Module):
+    """The 4×4 convolution with stride 2 of grids whose cells became 4×4 pixels each.
+
+    Every window sees at most 2×2 cells, and all pixels of a cell are equal: the kernel's
+    weights are added up first, and multiply cells. The numbers are those of a
+    convolution of the enlarged picture with two pixels of zeros around it (2·H + 1
+    windows in a column), for a third of the arithmetic and a twelfth of the copies.
+    They come in blocks as `to_blocks(…, 1, 2)` makes them, ready for the next one.
+    """
+
+    features: int
+    precision: str = "float32"
+
+    @nn.compact
+    def __call__(self, grids: jax.Array) -> jax.Array:
+        """From cells `[..., H, W, C]` to `[..., H + 2, W + 2, 4·features]`."""
+        height, width, channels = grids.shape[-3:]
+        flat = (4 * 4 * channels, self.features)
+        kernel = self.param("kernel", orthogonal(), flat)
+        bias = self.param("bias", nn.initializers.zeros_init(), (self.features,))
+        over = jnp.array(OVER_CELLS, kernel.dtype)
+        # Indices: p, q window of a block; a, b cell; k, l pixel; channel and feature.
+        weights = jnp.einsum(
+            "pak,qbl,klcf->abcpqf",
+            over,
+            over,
+            kernel.reshape(4, 4, channels, self.features),
+        )
+        edges = [(0, 0)] * (grids.ndim - 3) + [(1, 2), (1, 2), (0, 0)]
+        cells = as_numbers(patches(jnp.pad(grids, edges), 2), self.precision)
+        out = product(cells, weights.reshape(cells.shape[-1], 4 * self.features))
+        out = add_offset(out, jnp.tile(bias, 4))
+        inside = self._inside(height)[:, None, :, None] & self._inside(width)[:, None]
+        mask = jnp.repeat(inside.reshape(height + 2, width + 2, 4), self.features, -1)
+        return jnp.where(mask, out, 0)
+
+    def _inside(self, cells: int) -> jax.Array:
+        """Which windows of which block there are, `[cells + 2, 2]`; others are 0."""
+        window = 2 * jnp.arange(cells + 2)[:, None] - 1 + jnp.arange(2)
+        return (window >= 0) & (window <= 2 * cells)
+
+
 class GridTorso(nn.Module):
     """Features of a small grid: one 3×3 convolution, then a dense layer."""
 
@@ -196,8 +241,9 @@ class ImageTorso(nn.Module):
     """The paper's network for 42×42 input: conv 16, 32, 256, then dense 400 and 256.
 
     Kernels 4, 4, 11 and strides 2, 2, 1 (appendix D, table of CNN hyper-parameters,
-    arXiv:2205.15376, which prints kernels as strides and strides as padding). Smaller
-    grids are enlarged: each cell is repeated and the rest padded with zeros.
+    arXiv:2205.15376, which prints kernels as strides and strides as padding), both
+    convolutions padded so that 42 become 21 become 11. Smaller grids are enlarged: each
+    cell is repeated and the rest padded with zeros.
     """
 
     size: int = 42
@@ -206,9 +252,13 @@ class ImageTorso(nn.Module):
     @nn.compact
     def __call__(self, observations: jax.Array, extra: jax.Array) -> jax.Array:
         """From grids `[..., H, W, C]` and further features `[..., E]`."""
-        x = enlarge(observations, self.size)
-        x = nn.relu(PatchConv(16, 4, 2, "SAME", self.precision)(x))
-        x = nn.relu(PatchConv(32, 4, 2, "SAME", self.precision)(x))
+        if observations.shape[-3:-1] == (10, 10) and self.size == 42:
+            x = nn.relu(EnlargedConv(16, self.precision)(observations))
+        else:
+            x = to_blocks(enlarge(observations, self.size), 1, 1)
+            x = nn.relu(PatchConv(16, 2, self.precision)(x))
+            x = to_blocks(x, 1, 2)
+        x = nn.relu(PatchConv(32, 2, self.precision)(x))
         x = x.reshape(*x.shape[:-3], -1)  # the 11×11 kernel covers the whole 11×11 map
         x = nn.relu(Dense(256)(x))
         x = nn.relu(dense_with_extra(400, x, extra))

@@ -7,6 +7,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 from termdp.networks import (
+    EnlargedConv,
     ImageTorso,
     PatchConv,
     RowConv,
@@ -14,6 +15,7 @@ from termdp.networks import (
     orthogonal,
     patches,
     product,
+    to_blocks,
 )
 
 
@@ -32,25 +34,49 @@ def numbers(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("size", "kernel", "stride", "padding"),
-    [
-        (7, 3, 1, "VALID"),
-        (7, 3, 1, "SAME"),
-        (10, 4, 2, "SAME"),
-        (9, 4, 2, "SAME"),
-        (9, 4, 2, "VALID"),
-        (8, 2, 3, "SAME"),
-    ],
-)
-def test_patch_convolution_is_a_convolution(size, kernel, stride, padding):
+@pytest.mark.parametrize(("size", "kernel"), [(7, 3), (10, 4), (8, 2), (5, 5)])
+def test_patch_convolution_is_a_convolution(size, kernel):
     images, bias = numbers(0, 2, size, size + 2, 3), numbers(1, 5)
     weights = numbers(2, kernel, kernel, 3, 5)
-    layer = PatchConv(5, kernel, stride, padding)
     dense = {"kernel": weights.reshape(-1, 5), "bias": bias}
-    found = jax.jit(layer.apply)({"params": {"Dense_0": dense}}, images)
-    expected = convolution(images, weights, stride, padding) + bias
+    found = jax.jit(PatchConv(5, kernel).apply)({"params": {"Dense_0": dense}}, images)
+    expected = convolution(images, weights, 1, "VALID") + bias
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("size", "edges"), [(42, (1, 1)), (21, (1, 2)), (6, (0, 0))])
+def test_blocks_make_large_strided_windows_small_ones(size, edges):
+    images, weights = numbers(0, 2, size, size, 3), numbers(1, 4, 4, 3, 5)
+    # Weights of a 4×4 window, by block of 2×2 and by pixel in the block.
+    by_block = weights.reshape(2, 2, 2, 2, 3, 5).transpose(0, 2, 1, 3, 4, 5)
+    found = patches(to_blocks(images, *edges), 2) @ by_block.reshape(-1, 5)
+    expected = convolution(images, weights, 2, (edges, edges))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_an_enlarged_grid_need_not_be_enlarged():
+    grids, outer = numbers(0, 2, 10, 10, 3), numbers(1, 2, 12, 12, 4 * 5)
+    params = {"kernel": numbers(2, 4 * 4 * 3, 5), "bias": numbers(3, 5)}
+
+    def from_cells(params):
+        return EnlargedConv(5).apply({"params": params}, grids)
+
+    def from_pixels(params):
+        kernel = params["kernel"].reshape(4, 4, 3, 5)
+        picture = convolution(enlarge(grids, 42), kernel, 2, "SAME") + params["bias"]
+        assert picture.shape == (2, 21, 21, 5)
+        return to_blocks(picture, 1, 2)
+
+    def made(function):
+        gradients = jax.grad(lambda p: (function(p) ** 2 * outer).sum())
+        return function(params), gradients(params)
+
+    for found, expected in zip(
+        jax.tree.leaves(jax.jit(made, static_argnums=0)(from_cells)),
+        jax.tree.leaves(jax.jit(made, static_argnums=0)(from_pixels)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("kernel", [1, 3])
@@ -98,17 +124,23 @@ def test_product_and_its_gradients_are_those_of_a_product(lead):
 
 def test_patches_by_hand():
     image = jnp.arange(9.0).reshape(3, 3, 1)
-    assert patches(image, 2, 1, "VALID").tolist() == [
+    assert patches(image, 2).tolist() == [
         [[0, 1, 3, 4], [1, 2, 4, 5]],
         [[3, 4, 6, 7], [4, 5, 7, 8]],
     ]
-    with pytest.raises(ValueError, match="SAME or VALID, got 'FULL'"):
-        patches(image, 2, 1, "FULL")
+
+
+def test_blocks_by_hand():
+    image = jnp.arange(1, 10).reshape(3, 3, 1)
+    assert to_blocks(image, 1, 0).tolist() == [
+        [[0, 0, 0, 1], [0, 0, 2, 3]],
+        [[0, 4, 0, 7], [5, 6, 8, 9]],
+    ]
 
 
 def test_leading_axes_do_not_matter():
     images = numbers(0, 2, 3, 6, 6, 2)
-    cut = jax.jit(lambda images: patches(images, 3, 2, "SAME"))
+    cut = jax.jit(lambda images: patches(images, 3))
     np.testing.assert_array_equal(np.asarray(cut(images))[1, 2], cut(images[1, 2]))
 
 
@@ -149,12 +181,21 @@ def test_image_network_goes_from_42_over_21_and_11_to_1(key):
         ]
     )
 
-    def twice(images):
-        first = patches(images, 4, 2, "SAME")
-        return first, patches(first, 4, 2, "SAME")
 
-    first, second = jax.eval_shape(twice, jnp.ones((42, 42, 1)))
-    assert (first.shape[:2], second.shape[:2]) == ((21, 21), (11, 11))
+def test_cells_and_their_picture_give_the_same_features(key):
+    grids, extra, torso = numbers(0, 2, 10, 10, 4), numbers(1, 2, 3), ImageTorso()
+    of_cells = torso.init(key, grids, extra)["params"]
+    # The picture's first layer is cut into blocks, the cells' is not.
+    kernel = of_cells["EnlargedConv_0"]["kernel"]
+    kernel = kernel.reshape(2, 2, 2, 2, 4, 16).transpose(0, 2, 1, 3, 4, 5)
+    first = {"kernel": kernel.reshape(-1, 16), "bias": jnp.zeros(16)}
+    of_picture = dict(of_cells)
+    del of_picture["EnlargedConv_0"]
+    of_picture["PatchConv_1"] = of_cells["PatchConv_0"]
+    of_picture["PatchConv_0"] = {"Dense_0": first}
+    found = torso.apply({"params": of_cells}, grids, extra)
+    expected = torso.apply({"params": of_picture}, enlarge(grids, 42), extra)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def flat(params):

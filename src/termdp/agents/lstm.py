@@ -16,6 +16,9 @@ from termdp.networks import orthogonal
 
 Carry = tuple[jax.Array, jax.Array]
 
+# Steps of the loop that are compiled as one, so that a GPU counts less often.
+TOGETHER = 8
+
 
 class LSTM(nn.Module):
     """Gates i, f, g, o; the carry is (c, h), both `[B, size]`."""
@@ -51,10 +54,6 @@ def _advance(c: jax.Array, gates: jax.Array) -> tuple[Carry, Any]:
     return (c, o * jnp.tanh(c)), (i, f, g, o)
 
 
-def _cleared(start: jax.Array, *states: jax.Array) -> tuple[jax.Array, ...]:
-    return tuple(jnp.where(start[..., None], 0.0, state) for state in states)
-
-
 @jax.custom_vjp
 def unroll(
     recurrent: jax.Array, projected: jax.Array, carry: Carry, starts: jax.Array
@@ -76,43 +75,52 @@ def unroll(
 def _forward(
     recurrent: jax.Array, projected: jax.Array, carry: Carry, starts: jax.Array
 ) -> tuple[jax.Array, Any]:
-    def step(carry: Carry, row: Any) -> tuple[Carry, Any]:
+    # The loop keeps nothing but the memory before each step, as one array: on a GPU
+    # every array more is a launch more, and launches are what these loops wait for.
+    def step(before: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
         x, start = row
-        c, h = _cleared(start, *carry)
-        after, gates = _advance(c, x + h @ recurrent)
-        return after, (after, (c, h), gates)
+        c, h = jnp.where(start[..., None], 0.0, before)
+        after, _ = _advance(c, x + h @ recurrent)
+        return jnp.stack(after), before
 
-    _, ((cells, hidden), before, gates) = jax.lax.scan(step, carry, (projected, starts))
-    return hidden, (recurrent, cells, before, gates, starts)
+    _, before = jax.lax.scan(
+        step, jnp.stack(carry), (projected, starts), unroll=TOGETHER
+    )
+    # Everything else, for all steps at once.
+    before = jnp.where(starts[:, None, :, None], 0.0, before)
+    c, h = before[:, 0], before[:, 1]
+    (cells, hidden), gates = _advance(c, projected + h @ recurrent)
+    return hidden, (recurrent, cells, c, h, gates, starts)
 
 
 def _backward(kept: Any, gradient: jax.Array) -> Any:
-    recurrent, cells, (cells_before, hidden_before), gates, starts = kept
+    recurrent, cells, cells_before, hidden_before, (i, f, g, o), starts = kept
+    # Every sum of a gate moves with c, but the output gate's with h; and c with h.
+    tanh = jnp.tanh(cells)
+    with_c = jnp.concatenate(
+        [g * i * (1.0 - i), cells_before * f * (1.0 - f), i * (1.0 - g**2)], axis=-1
+    )
+    with_h = tanh * o * (1.0 - o)
+    c_with_h = o * (1.0 - tanh**2)
+    stays = jnp.where(starts[..., None], 0.0, 1.0)
 
     def step(later: Carry, row: Any) -> tuple[Carry, jax.Array]:
-        dc, dh = later
-        given, c, c_before, (i, f, g, o), start = row
-        dh, tanh = dh + given, jnp.tanh(c)
-        dc = dc + dh * o * (1.0 - tanh**2)
-        d_gates = jnp.concatenate(
-            [
-                dc * g * i * (1.0 - i),
-                dc * c_before * f * (1.0 - f),
-                dc * i * (1.0 - g**2),
-                dh * tanh * o * (1.0 - o),
-            ],
-            axis=-1,
-        )
-        dc, dh = _cleared(start, dc * f, d_gates @ recurrent.T)
-        return (dc, dh), d_gates
+        dc, d_gates_after = later
+        given, stay_after, of_c, of_h, c_of_h, forget = row
+        dh = given + stay_after * (d_gates_after @ recurrent.T)
+        dc = stay_after * dc + dh * c_of_h
+        d_gates = jnp.concatenate([jnp.tile(dc, 3) * of_c, dh * of_h], axis=-1)
+        return (dc * forget, d_gates), d_gates
 
-    nothing = jnp.zeros_like(gradient[0])
-    d_carry, d_gates = jax.lax.scan(
+    stays_after = jnp.concatenate([stays[1:], jnp.zeros_like(stays[:1])])
+    (dc, d_first), d_gates = jax.lax.scan(
         step,
-        (nothing, nothing),
-        (gradient, cells, cells_before, gates, starts),
+        (jnp.zeros_like(cells[0]), jnp.zeros((cells.shape[1], recurrent.shape[1]))),
+        (gradient, stays_after, with_c, with_h, c_with_h, f),
         reverse=True,
+        unroll=TOGETHER,
     )
+    d_carry = (stays[0] * dc, stays[0] * (d_first @ recurrent.T))
     d_recurrent = jnp.einsum("tbk,tbn->kn", hidden_before, d_gates)
     return d_recurrent, d_gates, d_carry, None
 

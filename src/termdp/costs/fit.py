@@ -122,10 +122,7 @@ def gradient_step(
     )
     updates, optimiser = ADAM.update(gradients, state.optimiser)
     params = stepped(state.params, updates, config)
-    decay = jnp.minimum(config.averaging, optimiser.count / (optimiser.count + 9.0))
-    average = jax.tree.map(
-        lambda mean, p: decay * mean + (1.0 - decay) * p, state.average, params
-    )
+    average = running_mean(state.average, params, optimiser.count, config.averaging)
     used = jnp.maximum(segments.weights.sum(), 1.0)
     metrics = CostMetrics(
         loss=entropy.sum() / used,
@@ -134,6 +131,16 @@ def gradient_step(
     )
     state = replace(state, params=params, average=average, optimiser=optimiser)
     return state, metrics
+
+
+def running_mean(
+    mean: CostParams, params: CostParams, count: jax.Array, averaging: float
+) -> CostParams:
+    """Parameters averaged over past steps, over fewer of them in the beginning."""
+    if averaging == 0.0:
+        return params
+    decay = jnp.minimum(averaging, count / (count + 9.0))
+    return jax.tree.map(lambda m, p: decay * m + (1.0 - decay) * p, mean, params)
 
 
 def stepped(params: CostParams, updates: CostParams, config: CostConfig) -> CostParams:

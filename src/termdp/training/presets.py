@@ -93,6 +93,7 @@ PAPER = TrainConfig(
         network="image",
         weight_decay=0.0,
         sparsity=0.0,
+        averaging=0.0,
         precision="auto",
     ),
 )
