@@ -1,7 +1,8 @@
 """Engine `local`: every job is one vmapped program on all devices of this machine.
 
-The next program compiles while one runs; the runs of a job are split among the
-devices.
+The runs of a job are split among the devices. Jobs follow one another, compilation
+included: XLA uses all cores for it and tries kernels out on the device, so that beside a
+running program it takes three times as long, and slows that one down.
 """
 
 import dataclasses
@@ -9,7 +10,6 @@ import functools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 import jax
@@ -20,40 +20,25 @@ from termdp.bench.program import Compiled, JobResult, compile_job, run_job
 
 
 def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
-    """Run jobs on this machine, one program at a time; meanwhile the next compiles.
-
-    One compiles at a time: XLA uses all cores for it, and tries kernels out on the
-    device, so that two at once take longer than one after the other.
-    """
+    """Run jobs on this machine, one after the other."""
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
-    pool = ThreadPoolExecutor(1, thread_name_prefix="compile")
-    try:
-        waiting: dict[Future[Compiled], BenchJob] = {}
-        for job in jobs:
-            waiting[pool.submit(compile_job, job, shared)] = job
-            yield Event("started", job)
-        for future in as_completed(list(waiting)):
-            # Forget the program when it has run: its memory is needed for the next.
-            job = waiting.pop(future)
-            yield from _run_one(job, future, shared)
-            del future
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    for job in jobs:
+        yield Event("started", job)
+        yield from _run_one(job, shared)
 
 
-def _run_one(
-    job: BenchJob, future: "Future[Compiled]", devices: Sequence[Any] | None
-) -> Iterator[Event]:
-    """Run a job in a thread, telling how far it is."""
+def _run_one(job: BenchJob, devices: Sequence[Any] | None) -> Iterator[Event]:
+    """Compile and run a job in a thread, telling how far it is."""
     told: queue.Queue[Event] = queue.Queue()
+    compiled = functools.partial(compile_job, job, devices)
 
     def listen(fraction: float) -> None:
         told.put(Event("running", job, fraction))
 
     def work() -> None:
         try:
-            result = _run_or_halve(job, future.result, devices, listen)
+            result = _run_or_halve(job, compiled, devices, listen)
             told.put(Event("finished", job, 1.0, result))
         # Whatever goes wrong in one job, out of memory included, the others go on.
         except Exception as error:
