@@ -16,6 +16,8 @@ class CostConfig:
     Attributes:
         members: number M of independent cost networks, each with its own bias.
         learning_rate: Adam's step size (appendix D, arXiv:2205.15376).
+        rate_decay_steps: gradient steps after which the step size has fallen to 1 / √2 of
+            that, and on like 1 / √steps; None keeps it constant.
         bias_rate_factor: how many times faster the biases learn.
         weight_decay: share of the networks' weights (not of their offsets or biases)
             taken away per step, relative to the learning rate: against learning by
@@ -44,6 +46,7 @@ class CostConfig:
 
     members: int = 3
     learning_rate: float = 1e-3
+    rate_decay_steps: int | None = None
     bias_rate_factor: float = 10.0
     weight_decay: float = 1.0
     sparsity: float = 0.5
@@ -80,6 +83,11 @@ class CostConfig:
         for name in ("learning_rate", "bias_rate_factor"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"expected {name} above 0, got {getattr(self, name)}")
+        if self.rate_decay_steps is not None and self.rate_decay_steps < 1:
+            raise ValueError(
+                "expected rate_decay_steps of at least 1, or None for a constant rate, "
+                f"got {self.rate_decay_steps}"
+            )
         for name in ("weight_decay", "sparsity"):
             if not getattr(self, name) >= 0:
                 raise ValueError(

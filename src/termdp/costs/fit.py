@@ -121,7 +121,8 @@ def gradient_step(
         state.params, state.network, segments, window, sparsity
     )
     updates, optimiser = ADAM.update(gradients, state.optimiser)
-    params = stepped(state.params, updates, config)
+    rate = learning_rate(config, optimiser.count)
+    params = stepped(state.params, updates, rate, config)
     average = running_mean(state.average, params, optimiser.count, config.averaging)
     used = jnp.maximum(segments.weights.sum(), 1.0)
     metrics = CostMetrics(
@@ -143,9 +144,20 @@ def running_mean(
     return jax.tree.map(lambda m, p: decay * m + (1.0 - decay) * p, mean, params)
 
 
-def stepped(params: CostParams, updates: CostParams, config: CostConfig) -> CostParams:
+def learning_rate(config: CostConfig, count: jax.Array) -> jax.Array | float:
+    """Step size of the `count`-th step: constant, or falling like 1 / √count."""
+    if config.rate_decay_steps is None:
+        return config.learning_rate
+    return config.learning_rate / jnp.sqrt(1.0 + count / config.rate_decay_steps)
+
+
+def stepped(
+    params: CostParams,
+    updates: CostParams,
+    rate: jax.Array | float,
+    config: CostConfig,
+) -> CostParams:
     """Parameters after a step, with decoupled weight decay (arXiv:1711.05101)."""
-    rate = config.learning_rate
 
     def of_network(path: tuple[Any, ...], p: jax.Array, u: jax.Array) -> jax.Array:
         is_kernel = path[-1].key == "kernel"

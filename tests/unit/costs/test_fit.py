@@ -128,6 +128,26 @@ def test_first_bias_steps_are_ten_times_the_learning_rate(state, buffer):
     np.testing.assert_allclose(moved, 10 * CONFIG.learning_rate, rtol=1e-3)
 
 
+def test_the_step_size_falls_like_one_over_the_root_of_steps():
+    falling = replace(CONFIG, learning_rate=0.3, rate_decay_steps=100)
+    rates = [float(fit.learning_rate(falling, count)) for count in (0, 100, 300, 800)]
+    assert rates == pytest.approx([0.3, 0.3 / 2**0.5, 0.15, 0.1])
+    assert fit.learning_rate(CONFIG, jnp.asarray(10**6)) == CONFIG.learning_rate
+
+
+def test_predictions_use_a_running_mean_unless_told_not_to(state, buffer):
+    config = replace(CONFIG, num_steps=2)
+    for averaging, same in ((0.0, True), (0.9, False)):
+        after, _ = fit.update(
+            jax.random.key(0),
+            state,
+            buffer,
+            WINDOW,
+            replace(config, averaging=averaging),
+        )
+        assert np.array_equal(after.average.bias, after.params.bias) == same
+
+
 def test_members_learn_apart(state, buffer):
     """Changing one member changes nothing in what the others learn."""
     run = jax.jit(partial(fit.update, config=CONFIG))
@@ -203,6 +223,7 @@ def test_windows_that_do_not_fit_are_refused(state, buffer, window):
     [
         ("members", 0, "expected members of at least 1, got 0"),
         ("learning_rate", 0.0, "expected learning_rate above 0"),
+        ("rate_decay_steps", 0, "expected rate_decay_steps of at least 1, or None"),
         ("network", "cnn", "expected network to be one of"),
         ("draw", "windows", "expected draw to be one of"),
         ("segment_length", 1000, "at most buffer_steps"),

@@ -30,6 +30,18 @@ def test_paper_preset_is_the_papers():
     assert config.costs.segments_per_step == 1
     assert config.costs.learning_rate == 1e-3
     assert (config.costs.buffer_episodes, config.costs.buffer_steps) == (1000, 131_072)
+    # Cross entropy and Adam, nothing else.
+    assert (config.costs.weight_decay, config.costs.sparsity) == (0.0, 0.0)
+    assert (config.costs.averaging, config.costs.rate_decay_steps) == (0.0, None)
+
+
+@pytest.mark.parametrize("shape", [(7,), (10, 10, 4)])
+def test_the_rate_of_costs_falls_for_vectors_under_fast_alone(shape):
+    is_vector = len(shape) == 1
+    fast = make_config("fast", environment(*shape), None, 30).costs
+    paper = make_config("paper", environment(*shape), None, 30).costs
+    assert (fast.rate_decay_steps is not None) == is_vector
+    assert paper.rate_decay_steps is None
 
 
 def test_ppo_defaults_are_specs():
