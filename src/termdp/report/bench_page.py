@@ -8,7 +8,7 @@ from typing import Any
 from termdp.report import figures
 from termdp.report.analysis import Findings
 from termdp.report.detail_tables import detail_tables, observer_table, time_table
-from termdp.report.names import column_name
+from termdp.report.names import column_name, counted
 from termdp.report.page import Page
 from termdp.report.results import Results
 from termdp.report.tables import (
@@ -80,7 +80,8 @@ def lead(results: Results) -> str:
     forced = f", all ends {ends}" if ends else ""
     runs = sum(len(found) for found in results.records.values())
     return (
-        f"{len(results.rows)} methods on {len(results.columns)} environments, up to "
+        f"{counted(len(results.rows), 'method')} on "
+        f"{counted(len(results.columns), 'environment')}, up to "
         f"{results.seeds} seeds, {first['steps']:,} decisions per run, preset "
         f"{first['preset']}{forced}: {runs} runs."
     )

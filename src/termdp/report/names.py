@@ -101,3 +101,8 @@ def colours(rows: list[str]) -> dict[str, str]:
         known = COLOURS.get(row)
         found[row] = known if known and known not in found.values() else next(spare)
     return found
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: 1 environment, 2 environments."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,7 +9,7 @@ from termdp.report.analysis import (
     Findings,
     counterpart,
 )
-from termdp.report.names import column_name, method_name
+from termdp.report.names import column_name, counted, method_name
 from termdp.report.results import Results
 from termdp.report.statistics import Estimate, difference
 from termdp.report.tables import number, percent
@@ -85,7 +85,7 @@ def _termpg_sentence(results: Results, row: str, subject: str) -> str:
     parts = [
         f"better than {pg} on {_list(better)}" if better else "",
         f"worse than {pg} on {_list(worse)}" if worse else "",
-        f"not told apart from {pg} on {rest} of {len(gaps)} environments"
+        f"not told apart from {pg} on {rest} of {counted(len(gaps), 'environment')}"
         if rest
         else "",
     ]
@@ -159,8 +159,8 @@ def _oracle_sentence(results: Results) -> str:
         )
     return (
         f"An agent that is told the true costs is clearly better than pg{beside} on "
-        f"{len(clear)} of the {len(ran)} environments where one ran ({_list(clear)}): "
-        "there, learned costs can help."
+        f"{_list(clear)} ({len(clear)} of {counted(len(ran), 'environment')} where one "
+        "ran): there, learned costs can help."
     )
 
 

@@ -140,7 +140,7 @@ def test_a_horizon_alone_is_no_merit_of_the_costs(tmp_path):
     found = results.load([tmp_path / "without"])
     text = " ".join(words.conclusions(found, analysis.analyse(found)))
     assert "TermPG with γ × 0.97 is better than pg on Breakout" in text
-    assert "told the true costs is clearly better than pg on 1 of the 1" in text
+    assert "clearly better than pg on Breakout hard (1 of 1 environment where" in text
 
 
 def test_results_of_another_version_say_so(tmp_path):
