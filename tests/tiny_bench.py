@@ -2,27 +2,14 @@
 
 import dataclasses
 
-from termdp.agents.ppo import PPOConfig
 from termdp.bench.plan import Plan, make_plan
 from termdp.bench.suites import RECOMMENDER, Column, Row, Suite
-from termdp.costs.config import CostConfig
-from termdp.training.config import TrainConfig
+from tiny_config import tiny
 
 STEPS = 32 * 30
-TINY = TrainConfig(
-    num_envs=4,
-    rollout_steps=8,
-    network="vector",
-    hidden=8,
-    ppo=PPOConfig(num_epochs=1, num_minibatches=2),
-    costs=CostConfig(
-        network="vector",
-        hidden=4,
-        num_steps=1,
-        segments_per_step=2,
-        segment_length=64,
-        buffer_steps=256,
-    ),
+TINY = tiny(
+    ppo={"num_epochs": 1},
+    costs={"num_steps": 1, "segment_length": 64, "buffer_steps": 256},
 )
 BROKEN = Column("broken", "recommender", {"no_such_parameter": 1})
 

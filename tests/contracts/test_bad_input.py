@@ -9,11 +9,10 @@ import pytest
 
 import termdp
 from probe_envs import Broken, no_cost
-from termdp.agents.ppo import PPOConfig
 from termdp.cli import main
 from termdp.training import checkpoint
-from termdp.training.config import TrainConfig
 from termdp.training.run_folder import RunFolder, RunSettings
+from tiny_config import tiny
 
 
 @pytest.fixture(autouse=True)
@@ -188,13 +187,7 @@ def test_a_run_without_checkpoint_cannot_be_shown(begun, words, capsys):
 
 def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_folder):
     env = termdp.observe(Broken(), termdp.Observer(no_cost, bias=1e6))
-    config = TrainConfig(
-        num_envs=4,
-        rollout_steps=8,
-        network="vector",
-        hidden=8,
-        ppo=PPOConfig(num_epochs=1, num_minibatches=2),
-    )
+    config = tiny(ppo={"num_epochs": 1})
     run = empty_folder / "run"
     # Rollouts of 8 steps; the third meets NaN at its fourth step.
     with pytest.raises(ValueError, match=r"finite observations.*Broken.*after step 64"):

@@ -14,13 +14,11 @@ from safetensors.numpy import load_file
 
 import termdp
 from termdp.agents.methods import find_method
-from termdp.agents.ppo import PPOConfig
-from termdp.costs.config import CostConfig
 from termdp.training import checkpoint
-from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
 from termdp.training.run_folder import RunFolder, RunSettings
 from termdp.training.session import Session
+from tiny_config import TINY
 from tiny_envs import Counter, action_is_cost
 
 ITERATIONS = 6
@@ -56,23 +54,6 @@ def check_same_end(whole, parts):
 
 # TermPG with everything it carries along, in this process: the kill is an exception
 # that nothing catches, at any place one likes.
-
-
-TINY = TrainConfig(
-    num_envs=4,
-    rollout_steps=8,
-    network="vector",
-    hidden=8,
-    ppo=PPOConfig(num_epochs=2, num_minibatches=2),
-    costs=CostConfig(
-        network="vector",
-        hidden=4,
-        num_steps=2,
-        segments_per_step=2,
-        segment_length=16,
-        buffer_steps=64,
-    ),
-)
 
 
 class KilledError(BaseException):

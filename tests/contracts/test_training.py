@@ -14,11 +14,9 @@ import pytest
 import termdp
 from termdp.agents import a2c
 from termdp.agents.methods import METHODS
-from termdp.agents.ppo import PPOConfig
-from termdp.costs.config import CostConfig
 from termdp.training import loop
-from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
+from tiny_config import tiny
 from tiny_envs import Counter, action_is_cost
 
 SUMMARY = {
@@ -42,24 +40,7 @@ SEED = {
     "bias",
 }
 COSTS = {"cost_mae", "cost_corr", "bias"}
-TINY = TrainConfig(
-    num_envs=4,
-    rollout_steps=8,
-    network="vector",
-    filters=4,
-    hidden=8,
-    lstm_size=4,
-    ppo=PPOConfig(num_epochs=2, num_minibatches=2),
-    costs=CostConfig(
-        network="vector",
-        filters=2,
-        hidden=4,
-        num_steps=2,
-        segments_per_step=2,
-        segment_length=16,
-        buffer_steps=128,
-    ),
-)
+TINY = tiny(filters=4, lstm_size=4, costs={"filters": 2, "buffer_steps": 128})
 ITERATIONS = 2
 
 

@@ -9,30 +9,25 @@ import pytest
 
 import termdp
 from termdp.agents.methods import find_method
-from termdp.agents.ppo import PPOConfig
-from termdp.costs.config import CostConfig
 from termdp.people.driving.rides import record, replay
 from termdp.people.driving.trained import PolicyProgram, drivers_in, policy_driver
-from termdp.training.config import TrainConfig
 from termdp.training.loop import Job, Trainer
+from tiny_config import tiny
 
-TINY = TrainConfig(
+TINY = tiny(
     num_envs=2,
-    rollout_steps=8,
     network="grid",
     filters=2,
-    hidden=8,
     lstm_size=4,
-    ppo=PPOConfig(num_epochs=1, num_minibatches=1),
-    costs=CostConfig(
-        network="grid",
-        filters=2,
-        hidden=4,
-        num_steps=1,
-        segments_per_step=1,
-        segment_length=64,
-        buffer_steps=256,
-    ),
+    ppo={"num_epochs": 1, "num_minibatches": 1},
+    costs={
+        "network": "grid",
+        "filters": 2,
+        "num_steps": 1,
+        "segments_per_step": 1,
+        "segment_length": 64,
+        "buffer_steps": 256,
+    },
 )
 
 
