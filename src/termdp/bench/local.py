@@ -1,15 +1,16 @@
 """Engine `local`: every job is one vmapped program on all devices of this machine.
 
-The runs of a job are split among the devices. Jobs follow one another, compilation
-included: XLA uses all cores for it and tries kernels out on the device, so that beside a
-running program it takes three times as long, and slows that one down.
+The next program compiles while one runs; the runs of a job are split among the
+devices.
 """
 
 import dataclasses
 import functools
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -20,25 +21,39 @@ from termdp.bench.program import Compiled, JobResult, compile_job, run_job
 
 
 def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
-    """Run jobs on this machine, one after the other."""
+    """Run jobs on this machine, one program at a time; meanwhile the next compiles.
+
+    One compiles at a time: XLA uses all cores for it, and tries kernels out on the
+    device, so that two at once take longer than one after the other.
+    """
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
-    for job in jobs:
-        yield Event("started", job)
-        yield from _run_one(job, shared)
+    pool = ThreadPoolExecutor(1, thread_name_prefix="compile")
+    waiting: deque[tuple[BenchJob, Future[Compiled]]] = deque()
+    try:
+        for job in jobs:
+            yield Event("started", job)
+            waiting.append((job, pool.submit(compile_job, job, shared)))
+            if len(waiting) > 1:
+                yield from _run_one(*waiting.popleft(), shared)
+        while waiting:
+            yield from _run_one(*waiting.popleft(), shared)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _run_one(job: BenchJob, devices: Sequence[Any] | None) -> Iterator[Event]:
-    """Compile and run a job in a thread, telling how far it is."""
+def _run_one(
+    job: BenchJob, future: "Future[Compiled]", devices: Sequence[Any] | None
+) -> Iterator[Event]:
+    """Run a job in a thread, telling how far it is."""
     told: queue.Queue[Event] = queue.Queue()
-    compiled = functools.partial(compile_job, job, devices)
 
     def listen(fraction: float) -> None:
         told.put(Event("running", job, fraction))
 
     def work() -> None:
         try:
-            result = _run_or_halve(job, compiled, devices, listen)
+            result = _run_or_halve(job, future.result, devices, listen)
             told.put(Event("finished", job, 1.0, result))
         # Whatever goes wrong in one job, out of memory included, the others go on.
         except Exception as error:
