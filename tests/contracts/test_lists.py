@@ -33,20 +33,22 @@ def test_environments_as_json(capsys):
     assert (breakout["num_actions"], breakout["window"], breakout["bias"]) == (3, 30, 6)
 
 
-def test_environments_as_a_table(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_ids_are_whole_in_the_tables(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
     main(["envs"])
     shown = capsys.readouterr().out
     assert all(env_id in shown for env_id in REGISTRY)
+    assert all(spec.gym_id in shown for spec in REGISTRY.values())
+    main(["methods"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in METHODS)
 
 
-def test_methods(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
+def test_methods_as_json(capsys):
     main(["methods", "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert [row["id"] for row in rows] == list(METHODS)
-    main(["methods"])
-    assert "termpg_penalty" in capsys.readouterr().out
 
 
 def test_overview_and_version(capsys):

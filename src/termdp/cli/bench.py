@@ -192,13 +192,15 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
+    from termdp.report.names import counted
+
     console = Console()
     for row in rows:
         star = "" if row["speed_measured_here"] else "*"
         console.print(
             f"[bold]{row['suite']}[/bold]  {row['about']}\n"
             f"  {row['runs']} runs of {row['steps']:,} decisions ({row['seeds']} seeds) "
-            f"in {row['programs']} programs: "
+            f"in {counted(row['programs'], 'program')}: "
             f"[bold]about {duration(row['seconds'])}{star}[/bold]",
             highlight=False,
         )

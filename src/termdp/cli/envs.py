@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -27,14 +28,16 @@ def run(args: Args) -> None:
     if args.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title="termdp environments", title_justify="left")
-    for heading in ("id", "Gymnasium id", "observation", "actions", "cost", "w", "b"):
+    table = Table(title="termdp environments", box=SIMPLE_HEAD, pad_edge=False)
+    table.title_justify = "left"
+    # What is typed elsewhere is never cut in two.
+    table.add_column("id, Gymnasium's id", no_wrap=True)
+    for heading in ("observed", "actions", "cost", "w", "b"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         shape = "×".join(map(str, row["observation_shape"]))
         table.add_row(
-            row["id"],
-            row["gym_id"],
+            f"{row['id']}\n[dim]{row['gym_id']}[/dim]",
             shape,
             str(row["num_actions"]),
             row["cost"],

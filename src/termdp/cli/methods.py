@@ -4,6 +4,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -34,8 +35,11 @@ def run(args: Args) -> None:
     if args.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title="termdp methods", title_justify="left")
-    for heading in ("id", "what it is", "discount", "stop handling", "optimism"):
+    table = Table(title="termdp methods", box=SIMPLE_HEAD, pad_edge=False)
+    table.title_justify = "left"
+    # What is typed elsewhere is never cut in two.
+    table.add_column("id", no_wrap=True)
+    for heading in ("what it is", "discount", "stops", "optimism"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         constant = "matched" if row["discount"] is None else f"{row['discount']:g}"
