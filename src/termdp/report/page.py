@@ -36,8 +36,9 @@ h3 + p { color: var(--soft); font-size: .92rem; margin: 0; }
 .scroll { overflow-x: auto; }
 table.scores { font-variant-numeric: tabular-nums; font-size: .92rem; width: auto;
   min-width: 34rem; }
-table.scores th, table.scores td { padding-left: 1.3rem; }
-table.scores th:first-child, table.scores td:first-child { padding-left: .6rem; }
+table.scores th, table.scores td { padding: .45rem .4rem .45rem .9rem; }
+table.scores th:first-child, table.scores td:first-child { padding-left: .4rem;
+  position: sticky; left: 0; background: var(--paper); }
 table.scores th { font-weight: 600; color: var(--soft); white-space: nowrap;
   vertical-align: bottom; }
 table.scores td { white-space: nowrap; vertical-align: top; }
