@@ -1,5 +1,7 @@
 """The local engine's decisions, without training."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,30 @@ def test_a_job_that_does_not_fit_runs_in_halves(small_memory):
     assert result.facts["runs"] == 10
     assert result.facts["wall_s"] == 8.0
     assert result.facts["steps_per_s"] == pytest.approx(10 * 10 / 8.0)
+
+
+def test_the_next_program_compiles_while_one_runs_and_no_further_one(monkeypatch):
+    jobs = make_jobs(tiny_plan("pg", seeds=4), most_runs=lambda job: 1)
+    names = [job.name for job in jobs]
+    assert len(names) == 4
+    compiled, ready = [], {name: threading.Event() for name in names}
+
+    def compile_job(job, devices):
+        compiled.append(job.name)
+        ready[job.name].set()
+        return job
+
+    def run_job(job, listen):
+        number = names.index(job.name)
+        for name in names[number + 1 : number + 2]:
+            assert ready[name].wait(10.0), "the next one was not compiled meanwhile"
+        assert compiled == names[: number + 2]
+        return JobResult([], {}, {})
+
+    monkeypatch.setattr(local, "compile_job", compile_job)
+    monkeypatch.setattr(local, "run_job", run_job)
+    events = list(local.run_local(jobs))
+    assert [e.job.name for e in events if e.kind == "finished"] == names
 
 
 def test_other_errors_are_not_tried_again(small_memory, monkeypatch):
