@@ -28,8 +28,12 @@ def run(args: Args) -> None:
     if args.json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title="termdp environments", box=SIMPLE_HEAD, pad_edge=False)
-    table.title_justify = "left"
+    table = Table(
+        title="termdp environments",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     # What is typed elsewhere is never cut in two.
     table.add_column("id, Gymnasium's id", no_wrap=True)
     for heading in ("observed", "actions", "cost", "w", "b"):
