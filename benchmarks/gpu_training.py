@@ -2,8 +2,8 @@
 
     python benchmarks/gpu_training.py [--runs 60] [--steps 400000] [--paper-steps 51200]
 
-`pg` and TermPG on Breakout: many runs side by side with the preset `fast`, three with
-`paper`. The floor is the time of the matrix products alone at the card's fp32 peak.
+`pg` and TermPG on Breakout: many runs side by side with the preset `fast`, then one and
+three with `paper`. The floor is the time of the matrix products alone at the card's fp32 peak.
 Compilation is timed apart. One line of JSON per row, then TermPG's time over `pg`'s.
 """
 
@@ -26,9 +26,9 @@ def flops_per_decision(config, shape, num_actions, learns_costs):
     """Additions and multiplications of the matrix products, per decision (grids).
 
     A product of m weights is 2m operations forwards, twice that backwards. Per decision
-    the policy plays twice (next observation, and the one before a reset) and is trained
-    `num_epochs` times; costs are evaluated twice per member (old and fresh networks) and
-    trained on `samples` rows. The first layer's input needs no gradient.
+    the policy plays once and is trained `num_epochs` times; costs are evaluated twice per
+    member (old and fresh networks) and trained on `samples` rows. The first layer's input
+    needs no gradient, and a convolution counts as one, however it is multiplied out.
     """
     height, width, channels = shape
     cells = (height - 2) * (width - 2)
@@ -39,7 +39,7 @@ def flops_per_decision(config, shape, num_actions, learns_costs):
         return first, rest
 
     first, rest = weights(config.filters, config.hidden, num_actions + 1, 2)
-    total = 2 * 2 * (first + rest)
+    total = 2 * (first + rest)
     total += config.ppo.num_epochs * (4 * first + 6 * rest)
     if learns_costs:
         costs = config.costs
@@ -93,6 +93,7 @@ def main():
     args = parser.parse_args()
     for preset, runs, steps in (
         ("fast", args.runs, args.steps),
+        ("paper", 1, args.paper_steps),
         ("paper", 3, args.paper_steps),
     ):
         seconds = {}
@@ -101,7 +102,7 @@ def main():
             seconds[method] = row["run_s"]
             print(json.dumps(row), flush=True)
         ratio = seconds["termpg"] / seconds["pg"]
-        print(f"{preset}: TermPG takes {ratio:.2f} times as long as pg", flush=True)
+        print(f"{preset}, {runs} runs: TermPG takes {ratio:.2f} times as long as pg")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def test_method_reports_finite_numbers(all_at_once, method):
 
 def test_seeds_and_methods_differ(all_at_once):
     _, state, _ = all_at_once
-    kernels = np.asarray(state.policy.params["params"]["heads"]["Dense_0"]["kernel"])
+    kernels = np.asarray(state.policy.params["params"]["heads"]["kernel"])
     different = {kernel.tobytes() for kernel in kernels}
     assert len(different) == len(PAIRS)
 

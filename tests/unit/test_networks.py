@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from termdp.networks import (
+from termdp.layers import (
     EnlargedConv,
-    ImageTorso,
+    GridConv,
     PatchConv,
-    RowConv,
-    enlarge,
     orthogonal,
     patches,
     product,
     to_blocks,
 )
+from termdp.networks import ImageTorso, enlarge
 
 
 def convolution(images, kernel, stride, padding):
@@ -80,16 +79,19 @@ def test_an_enlarged_grid_need_not_be_enlarged():
 
 
 @pytest.mark.parametrize("kernel", [1, 3])
-def test_row_convolution_is_a_convolution(kernel):
+@pytest.mark.parametrize("rows", [None, 0, 1, 2, 3, 4])
+def test_grid_convolution_is_a_convolution(kernel, rows):
     grids, bias = numbers(0, 2, 6, 8, 3), numbers(1, 5)
     weights = numbers(2, kernel, kernel, 3, 5)
     params = {"kernel": weights.reshape(-1, 5), "bias": bias}
-    found = jax.jit(RowConv(5, kernel).apply)({"params": params}, grids)
+    found = jax.jit(GridConv(5, kernel, rows=rows).apply)({"params": params}, grids)
     expected = convolution(grids, weights, 1, "VALID") + bias
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("layer", [PatchConv(5, 3), RowConv(5, 3)])
+@pytest.mark.parametrize(
+    "layer", [PatchConv(5, 3), GridConv(5, 3, rows=0), GridConv(5, 3, rows=2)]
+)
 @pytest.mark.parametrize("dtype", [bool, np.uint8])
 def test_flags_and_bytes_count_as_numbers(layer, dtype):
     grids = numbers(0, 2, 6, 8, 3) > 0

@@ -11,7 +11,13 @@ import jax
 import jax.numpy as jnp
 
 from termdp.agents.lstm import LSTM
-from termdp.networks import Dense, GridTorso, ImageTorso, VectorTorso
+from termdp.layers import (
+    add_offset,
+    fastest_precision,
+    orthogonal,
+    product,
+)
+from termdp.networks import GridTorso, ImageTorso, VectorTorso
 
 Carry = Any
 
@@ -29,29 +35,45 @@ class PolicyInput(NamedTuple):
     cost: jax.Array
 
 
-def make_torso(kind: str, filters: int, hidden: int) -> nn.Module:
+def make_torso(
+    kind: str, filters: int, hidden: int, precision: str = "float32"
+) -> nn.Module:
     """The trunk for an observation of kind "grid", "image" or "vector"."""
+    precision = fastest_precision(precision)
     match kind:
         case "grid":
-            return GridTorso(filters, hidden)
+            return GridTorso(filters, hidden, precision)
         case "image":
-            return ImageTorso()
+            return ImageTorso(precision=precision)
         case "vector":
             return VectorTorso((hidden, hidden))
     raise ValueError(f"expected a network kind (grid, image, vector), got {kind!r}")
 
 
 class Heads(nn.Module):
-    """Parameters of the action distribution and the value of the state."""
+    """Parameters of the action distribution and the value of the state.
+
+    One product makes both; the value begins larger than the preferences.
+    """
 
     num_outputs: int
 
     @nn.compact
     def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`[..., F]` to distribution parameters `[..., K]` and values `[...]`."""
-        policy = Dense(self.num_outputs, scale=0.01)(features)
-        value = Dense(1, scale=1.0)(features)
-        return policy, value[..., 0]
+
+        def init(key: jax.Array) -> jax.Array:
+            key_policy, key_value = jax.random.split(key)
+            size = features.shape[-1]
+            policy = orthogonal(0.01)(key_policy, (size, self.num_outputs))
+            return jnp.concatenate([policy, orthogonal(1.0)(key_value, (size, 1))], 1)
+
+        zeros = nn.initializers.zeros_init()
+        out = add_offset(
+            product(features, self.param("kernel", init)),
+            self.param("bias", zeros, (self.num_outputs + 1,)),
+        )
+        return out[..., :-1], out[..., -1]
 
 
 class ActorCritic(nn.Module):

@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.networks import orthogonal
+from termdp.layers import orthogonal
 
 Carry = tuple[jax.Array, jax.Array]
 

@@ -16,6 +16,7 @@ from flax import struct
 
 from termdp.costs.config import CostConfig
 from termdp.costs.network import ActionSpec, CostNetwork, make_network
+from termdp.layers import ready
 
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()
@@ -45,6 +46,7 @@ class CostState:
         optimiser: Adam's averages, same structure as `params`.
         has_bias: whether the biases were set from the first rollouts, a scalar.
         network: the architecture (static).
+        variables: of the members, `ready` for many predictions; None makes them anew.
     """
 
     params: CostParams
@@ -52,6 +54,7 @@ class CostState:
     optimiser: Any
     has_bias: jax.Array
     network: CostNetwork = struct.field(pytree_node=False)
+    variables: Any = None
 
 
 def init(
@@ -115,8 +118,16 @@ def with_initial_bias(
 
 def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Array:
     """Each member's costs `[M, ...]` of the same observations and actions `[...]`."""
-    members = jax.vmap(partial(apply_member, state.network), in_axes=(0, None, None))
-    return members(state.average.network, obs, actions)
+    variables = state.variables or {"params": state.average.network}
+    members = jax.vmap(state.network.apply, in_axes=(0, None, None))
+    return cast(jax.Array, members(variables, obs, actions))
+
+
+def made_ready(state: CostState, obs: jax.Array, actions: jax.Array) -> CostState:
+    """The same ensemble, for who asks `member_costs` many times."""
+    members = jax.vmap(partial(ready, state.network), in_axes=(0, None, None))
+    variables = {"params": state.average.network}
+    return replace(state, variables=members(variables, obs, actions))
 
 
 def apply_member(

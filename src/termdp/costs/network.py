@@ -13,13 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from termdp.costs.config import CostConfig
-from termdp.networks import (
-    Dense,
-    ImageTorso,
-    RowConv,
-    VectorTorso,
-    dense_with_extra,
-)
+from termdp.layers import Dense, GridConv, fastest_precision
+from termdp.networks import ImageTorso, VectorTorso, dense_with_extra
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class CostNetwork(nn.Module):
         """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
         chosen = self.actions.features(actions)
         if self.kind == "grid":
-            x = nn.relu(RowConv(self.filters, 3, self.precision)(obs))
+            x = nn.relu(GridConv(self.filters, 3, self.precision)(obs))
             x = x.reshape(*x.shape[:-3], -1)
             features = nn.relu(dense_with_extra(self.hidden, x, chosen))
             features = features.astype(jnp.float32)
@@ -85,14 +80,11 @@ class CostNetwork(nn.Module):
 
 def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
     """The network that the settings ask for."""
-    precision = config.precision
-    if precision == "auto":
-        precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     return CostNetwork(
         actions=actions,
         kind=config.network,
         filters=config.filters,
         hidden=config.hidden,
         nonnegative=config.nonnegative,
-        precision=precision,
+        precision=fastest_precision(config.precision),
     )

@@ -26,6 +26,8 @@ class TrainConfig:
         network: trunk for the observations: grid, image or vector.
         filters: of the grid network's convolution.
         hidden: width of the dense layer.
+        precision: of the trunk on grids and images; `auto` is bfloat16 on GPUs, where it
+            waits for memory. Weights, Adam, heads and losses are float32 everywhere.
         lstm_size: memory of recurrent policies.
         ppo: settings of the policy update.
         costs: settings of the cost learner.
@@ -43,6 +45,7 @@ class TrainConfig:
     network: str = "grid"
     filters: int = 16
     hidden: int = 256
+    precision: str = "float32"
     lstm_size: int = 256
     ppo: PPOConfig = PPOConfig(num_epochs=4, num_minibatches=16, kl_target=0.05)
     costs: CostConfig = CostConfig()

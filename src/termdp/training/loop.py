@@ -98,7 +98,7 @@ def make_program(job: Job) -> Program:
             "got both: run them as two jobs"
         )
     distribution = for_action_space(job.env.action_space(job.params))
-    torso = make_torso(config.network, config.filters, config.hidden)
+    torso = make_torso(config.network, config.filters, config.hidden, config.precision)
     is_recurrent = recurrent.pop()
     network = (
         RecurrentActorCritic(torso, distribution.num_outputs, config.lstm_size)

@@ -9,8 +9,13 @@ import jax.numpy as jnp
 from termdp.agents.actor_critic import PolicyInput, forget
 from termdp.agents.methods import MethodSwitches
 from termdp.agents.update import Learner, PolicyState
+from termdp.costs import ensemble
+from termdp.layers import ready
 from termdp.training import cost_features
 from termdp.training.types import Rollout, Scene
+
+# A rollout's ends are looked at in this many parts, or in as few as hold them all.
+BLOCKS = 16
 
 
 class World(NamedTuple):
@@ -68,35 +73,81 @@ def collect(
 ) -> tuple[Scene, Rollout]:
     """Play `num_steps` steps of every environment (Algorithm 2, line 4).
 
-    The network is called once per step, on the next observation and on the one before
-    any reset together: the second gives the value that an end bootstraps from.
+    The network is called once per step, on what is seen next. Where an episode ended,
+    the value of what followed *before* the reset is asked for afterwards.
     """
     seen = PolicyInput(scene.observations, _seen_costs(world, switches, costs, scene))
-    carry, (parameters, values) = learner.network.apply(
-        policy.params, scene.carry, seen
-    )
+    params = ready(learner.network, policy.params, scene.carry, seen)
+    carry, (parameters, values) = learner.network.apply(params, scene.carry, seen)
+    if costs is not None:
+        actions = learner.distribution.mode(parameters)
+        costs = ensemble.made_ready(costs, scene.observations, actions)
+    everywhere = jnp.ones_like(scene.starts)
+    first = _begin_anew(scene, scene.carry, everywhere)
+    first_cost = _seen_costs(world, switches, costs, first)
     moment = _Moment(scene, seen.cost, carry, parameters, values)
 
-    def step(moment: _Moment, key: jax.Array) -> tuple[_Moment, Rollout]:
-        return _step(world, learner, policy, costs, switches, moment, key)
+    def step(moment: _Moment, key: jax.Array) -> tuple[_Moment, Any]:
+        return _step(world, learner, params, costs, switches, first_cost, moment, key)
 
-    moment, rollout = jax.lax.scan(step, moment, jax.random.split(key, num_steps))
-    return moment.scene, replace(rollout, carry=scene.carry)
+    moment, (rollout, finals) = jax.lax.scan(
+        step, moment, jax.random.split(key, num_steps)
+    )
+    at_ends = values_where(learner, params, finals, rollout.ended)
+    next_values = jnp.where(rollout.ended, at_ends, rollout.next_values)
+    return moment.scene, replace(rollout, carry=scene.carry, next_values=next_values)
+
+
+class Final(NamedTuple):
+    """What followed a step before any reset, and the network's memory then."""
+
+    seen: PolicyInput
+    carry: Any
+
+
+def values_where(
+    learner: Learner, params: Any, finals: Final, wanted: jax.Array
+) -> jax.Array:
+    """V of those rows that are wanted, `[T, B]`; 0 elsewhere.
+
+    Ends are few: the wanted rows are put first and the network works on them block by
+    block, as long as there are any, instead of on all rows.
+    """
+    rows = wanted.size
+    block = -(-rows // BLOCKS)
+    flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), finals)
+    # Padded, so that the last block is whole; those rows are written nowhere.
+    order = jnp.argsort(~wanted.reshape(-1), stable=True)
+    order = jnp.pad(order, (0, block * BLOCKS - rows), constant_values=rows)
+    count = jnp.sum(wanted)
+
+    def evaluate(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        done, values = carry
+        at = jax.lax.dynamic_slice(order, (done,), (block,))
+        some = jax.tree.map(lambda x: x[at], flat)
+        _, (_, found) = learner.network.apply(params, some.carry, some.seen)
+        return done + block, values.at[at].set(found, mode="drop")
+
+    _, values = jax.lax.while_loop(
+        lambda carry: carry[0] < count, evaluate, (jnp.int32(0), jnp.zeros(rows))
+    )
+    return jnp.where(wanted, values.reshape(wanted.shape), 0.0)
 
 
 def _step(
     world: World,
     learner: Learner,
-    policy: PolicyState,
+    params: Any,
     costs: Any,
     switches: MethodSwitches,
-    moment: _Moment,
+    first_cost: jax.Array,
+    before: _Moment,
     key: jax.Array,
-) -> tuple[_Moment, Rollout]:
-    scene = moment.scene
+) -> tuple[_Moment, tuple[Rollout, Final]]:
+    scene = before.scene
     num_envs = scene.starts.shape[0]
     key_act, key_env = jax.random.split(key)
-    actions = learner.distribution.sample(key_act, moment.policy)
+    actions = learner.distribution.sample(key_act, before.policy)
     executed = learner.distribution.executed(actions)
     observations, states, rewards, _, truncated, info = jax.vmap(
         world.env.step, (0, 0, 0, None)
@@ -118,26 +169,20 @@ def _step(
         episode_returns=scene.episode_returns + rewards,
         episode_lengths=scene.episode_lengths + 1,
     )
-    cleared = _begin_anew(after, moment.next_carry, ended)
+    cleared = _begin_anew(after, before.next_carry, ended)
 
     final_cost = _seen_costs(world, switches, costs, after)
-    next_cost = _seen_costs(world, switches, costs, cleared)
-    both = PolicyInput(
-        jnp.concatenate([observations, info["final_observation"]]),
-        jnp.concatenate([next_cost, final_cost]),
-    )
-    carries = jax.tree.map(
-        lambda a, b: jnp.concatenate([a, b]), cleared.carry, moment.next_carry
-    )
-    carries, (parameters, values) = learner.network.apply(policy.params, carries, both)
+    next_cost = jnp.where(ended[:, None], first_cost, final_cost)
+    seen = PolicyInput(observations, next_cost)
+    carry, (parameters, values) = learner.network.apply(params, cleared.carry, seen)
     rollout = Rollout(
-        seen=PolicyInput(scene.observations, moment.cost),
+        seen=PolicyInput(scene.observations, before.cost),
         starts=scene.starts,
         carry=(),
         actions=actions,
-        policy=moment.policy,
-        values=moment.value,
-        next_values=values[num_envs:],
+        policy=before.policy,
+        values=before.value,
+        next_values=values,
         rewards=rewards,
         game_over=info["game_over"],
         stopped=info["stopped"],
@@ -148,11 +193,9 @@ def _step(
         episode_returns=after.episode_returns,
         episode_lengths=after.episode_lengths,
     )
-    next_carry = jax.tree.map(lambda c: c[:num_envs], carries)
-    moment = _Moment(
-        cleared, next_cost, next_carry, parameters[:num_envs], values[:num_envs]
-    )
-    return moment, rollout
+    moment = _Moment(cleared, seen.cost, carry, parameters, values)
+    final = PolicyInput(info["final_observation"], final_cost)
+    return moment, (rollout, Final(final, before.next_carry))
 
 
 def _begin_anew(scene: Scene, carry: Any, ended: jax.Array) -> Scene:

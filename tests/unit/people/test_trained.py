@@ -38,10 +38,11 @@ def never_stopped(method, **options):
 
 def decided(state):
     """The same networks, so sure of themselves that sampling makes no difference."""
+    of_policy = np.s_[..., :-1]  # the last column is the value's
 
     def sharpen(path, leaf):
-        in_policy_head = "Dense_0" in str(path) and "heads" in str(path)
-        return leaf * 1e6 if in_policy_head else leaf
+        in_heads = "heads" in str(path)
+        return leaf.at[of_policy].multiply(1e6) if in_heads else leaf
 
     params = jax.tree_util.tree_map_with_path(sharpen, state.policy.params)
     return dataclasses.replace(

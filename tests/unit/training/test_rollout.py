@@ -1,0 +1,91 @@
+"""Values of what followed a step, before any reset, against one call per step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import termdp
+from termdp.agents.actor_critic import PolicyInput, forget
+from termdp.agents.methods import find_method
+from termdp.training import cost_features, rollout
+from termdp.training.loop import Job, Trainer
+from tiny_config import tiny
+from tiny_envs import Counter, CounterParams, action_is_cost
+
+BIAS, STEPS = 3.0, 25
+
+
+def play(method):
+    """25 steps of four environments that end for every reason there is."""
+    env = termdp.observe(Counter(), termdp.Observer(action_is_cost, bias=BIAS))
+    inner = CounterParams(max_steps_in_episode=7, game_over_at=9)
+    params = env.default_params.replace(game=inner)
+    trainer = Trainer(Job(env, params, (find_method(method),), (0,), tiny(), 1))
+    state = jax.tree.map(lambda x: x[0], trainer.init())
+    switches = jax.tree.map(lambda x: x[0], trainer.switches)
+    _, played = trainer.play(
+        state.policy,
+        state.costs,
+        switches,
+        state.scene,
+        jax.random.key(1),
+        num_steps=STEPS,
+    )
+    return trainer.program.learner, state, switches, played
+
+
+@pytest.mark.parametrize("method", ["pg", "pg_recurrent", "oracle"])
+def test_next_values_are_of_what_followed_before_any_reset(method):
+    learner, state, switches, played = play(method)
+    apply = jax.jit(learner.network.apply)
+    ended = np.asarray(played.ended)
+    assert ended.any()
+    assert not ended.all()
+    if method == "oracle":
+        assert np.asarray(played.seen.cost).any()
+    carry = state.scene.carry
+    for t in range(STEPS):
+        # The counter goes up by one and adds the action, whether or not it ends there.
+        step = jnp.stack([jnp.ones(4), played.actions[t].astype(jnp.float32)], axis=-1)
+        cost = played.true_window_costs[t]
+        seen = jax.tree.map(lambda x, t=t: x[t], played.seen)
+        followed = PolicyInput(
+            seen.observation + step,
+            switches.knows_costs * cost_features.features(switches, cost - BIAS, cost),
+        )
+        carry, (_, here) = apply(state.policy.params, carry, seen)
+        _, (_, there) = apply(state.policy.params, carry, followed)
+        np.testing.assert_allclose(played.values[t], here, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(played.next_values[t], there, rtol=1e-4, atol=1e-5)
+        carry = forget(carry, played.ended[t])
+
+
+class _Linear:
+    """A learner whose value is the observation's sum."""
+
+    class network:  # noqa: N801 (an instance would do as well)
+        @staticmethod
+        def apply(params, carry, seen):
+            return carry, (seen.cost, params * seen.observation.sum(-1))
+
+
+@given(
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.sampled_from([0.0, 0.05, 0.5, 1.0]),
+    st.integers(0, 2**31),
+)
+@settings(max_examples=40, deadline=None)
+def test_values_are_asked_for_where_they_are_wanted(rows, envs, share, seed):
+    rng = np.random.default_rng(seed)
+    observations = rng.normal(size=(rows, envs, 2)).astype(np.float32)
+    wanted = rng.random((rows, envs)) < share
+    seen = PolicyInput(jnp.asarray(observations), jnp.zeros((rows, envs, 1)))
+    found = rollout.values_where(
+        _Linear, 2.0, rollout.Final(seen, ()), jnp.asarray(wanted)
+    )
+    expected = np.where(wanted, 2.0 * observations.sum(-1), 0.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
