@@ -224,10 +224,12 @@ class Trainer:
             The new states and the reports, `[R, num_iterations, ...]`.
         """
         fitting = [room for room in self._compiled if room >= num_iterations]
-        compiled = self.compile(min(fitting, default=num_iterations))
+        room = min(fitting, default=num_iterations)
         count = jnp.asarray(num_iterations, jnp.int32)
-        states, reports = compiled(states, self.switches, self.params, count)
-        return states, jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
+        states, reports = self.compile(room)(states, self.switches, self.params, count)
+        if num_iterations < room:
+            reports = jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
+        return states, reports
 
     def compile(self, most_iterations: int) -> Any:
         """The compiled chunk; ahead of use, so that compilation can be timed apart."""

@@ -64,8 +64,7 @@ def network_kind(shape: tuple[int, ...]) -> str:
 
 # The cost learner's rates were chosen online, on Space Invaders, where stops are rare
 # and the policy moves: less regularisation and larger steps than for fixed data, which
-# is gone through many times. Few long stretches rather than many short ones: of each,
-# the first window − 1 rows are history that teaches nothing.
+# is gone through many times.
 FAST = TrainConfig(
     preset="fast",
     precision="auto",
@@ -74,8 +73,6 @@ FAST = TrainConfig(
         sparsity=0.0,
         weight_decay=0.1,
         num_steps=8,
-        segments_per_step=3,
-        segment_length=256,
         precision="auto",
     ),
 )
@@ -83,11 +80,7 @@ FAST = TrainConfig(
 # Where observations are a few numbers of any size, such steps are too large in the end:
 # policies find the errors that the last stretches left behind. Chosen on the recommender,
 # seeds 100 to 102. More stretches cost little there.
-FAST_VECTOR_COSTS: dict[str, Any] = {
-    "rate_decay_steps": 300,
-    "segments_per_step": 16,
-    "segment_length": 128,
-}
+FAST_VECTOR_COSTS: dict[str, Any] = {"rate_decay_steps": 300, "segments_per_step": 16}
 
 # Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
 PAPER = TrainConfig(
