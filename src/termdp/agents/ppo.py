@@ -18,8 +18,10 @@ from termdp.agents.update import (
     Metrics,
     PolicyState,
     forward,
+    rounded,
     split,
     standardise,
+    with_rounded,
 )
 
 
@@ -106,10 +108,13 @@ def update(
     gradient = jax.value_and_grad(loss, has_aux=True)
 
     def on_minibatch(carry: Any, batch: Examples) -> tuple[Any, Metrics]:
-        params, moments = carry
-        (_, parts), grads = gradient(params, learner, batch, state.kl_coef, config)
+        params, moments, kernels = carry
+        weights = with_rounded(params, kernels)
+        (_, parts), grads = gradient(weights, learner, batch, state.kl_coef, config)
+        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, params)
         changes, moments = learner.optimiser.update(grads, moments, params)
-        return (optax.apply_updates(params, changes), moments), parts
+        params = optax.apply_updates(params, changes)
+        return (params, moments, rounded(learner, params)), parts
 
     def epoch(carry: Any, key: jax.Array) -> tuple[Any, Metrics]:
         batches = split(learner, examples, key, config.num_minibatches)
@@ -117,8 +122,9 @@ def update(
         return carry, jax.tree.map(jnp.mean, parts)
 
     keys = jax.random.split(key, config.num_epochs)
-    (params, moments), parts = jax.lax.scan(
-        epoch, (state.params, state.optimiser), keys
+    kernels = rounded(learner, state.params)
+    (params, moments, _), parts = jax.lax.scan(
+        epoch, (state.params, state.optimiser, kernels), keys
     )
     last = jax.tree.map(lambda part: part[-1], parts)
     kl_coef = adapt_kl_coef(state.kl_coef, last["kl"], config.kl_target)

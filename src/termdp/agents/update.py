@@ -87,6 +87,34 @@ def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), outputs)
 
 
+# To round fewer weights than these at every use costs nothing.
+_MANY = 4096
+
+
+def rounded(learner: Learner, params: Any) -> dict[str, jax.Array]:
+    """The trunk's large kernels in the precision that it multiplies in, by their path.
+
+    Carried along and differentiated in place of the parameters: so the optimiser's pass
+    over those writes both, instead of every minibatch beginning with one that rounds.
+    Nothing where the trunk is as precise as its parameters.
+    """
+    precision = getattr(learner.network.torso, "precision", "float32")
+    return {
+        jax.tree_util.keystr(path): leaf.astype(precision)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(params["params"]["trunk"])
+        if leaf.size >= _MANY and leaf.dtype != jnp.dtype(precision)
+    }
+
+
+def with_rounded(params: Any, kernels: dict[str, jax.Array]) -> Any:
+    """Parameters with `rounded` kernels in their place."""
+    trunk = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: kernels.get(jax.tree_util.keystr(path), leaf),
+        params["params"]["trunk"],
+    )
+    return {**params, "params": {**params["params"], "trunk": trunk}}
+
+
 def split(
     learner: Learner, examples: Examples, key: jax.Array, num_minibatches: int
 ) -> Examples:

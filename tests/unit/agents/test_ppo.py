@@ -1,5 +1,6 @@
 """The pieces of PPO by hand, and its minibatches."""
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from termdp.agents import a2c, ppo
 from termdp.agents.actor_critic import (
@@ -21,6 +23,7 @@ from termdp.agents.update import (
     Learner,
     PolicyState,
     forward,
+    rounded,
     split,
     standardise,
 )
@@ -127,6 +130,38 @@ def test_a_recurrent_rollout_of_few_environments_has_fewer_minibatches(key):
     learner = make_learner(recurrent=True)
     batches = split(learner, make_examples(learner), key, 32)
     assert batches.values.shape == (B, 1, T)
+
+
+def updated(precision, key):
+    """Parameters before and after an update of a policy that sees grids."""
+    network = ActorCritic(make_torso("grid", 4, 64, precision), 3)
+    learner = Learner(network, Discrete(3), optax.sgd(1e-3), False)
+    rng = np.random.default_rng(0)
+    grids = jnp.asarray(rng.random((T, B, 6, 6, 2)) < 0.3)
+    seen = PolicyInput(grids, jnp.asarray(rng.random((T, B, 2)), jnp.float32))
+    examples = make_examples(learner)
+    examples = dataclasses.replace(
+        examples,
+        seen=seen,
+        policy=jnp.zeros((T, B, 3)),
+        values=jnp.zeros((T, B)),
+        targets=jnp.asarray(rng.normal(size=(T, B)), jnp.float32),
+    )
+    params = network.init(jax.random.key(1), (), jax.tree.map(lambda x: x[0], seen))
+    state = PolicyState(params, learner.optimiser.init(params), jnp.float32(0.2))
+    update = jax.jit(partial(ppo.update, learner, config=ppo.PPOConfig()))
+    after = update(state, examples, key)[0].params
+    change = jax.tree.map(lambda a, b: a - b, after, params)
+    return len(rounded(learner, params)), ravel_pytree(change)[0]
+
+
+def test_an_update_in_low_precision_is_nearly_the_update(key):
+    num_exact, exact = updated("float32", key)
+    num_rounded, rough = updated("bfloat16", key)
+    assert (num_exact, num_rounded) == (0, 1)  # the dense layer's kernel
+    assert rough.dtype == jnp.float32
+    error = np.linalg.norm(rough - exact) / np.linalg.norm(exact)
+    assert 0 < error < 0.03
 
 
 def test_parts_that_do_not_divide_are_named(key):
