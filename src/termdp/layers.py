@@ -142,7 +142,7 @@ class PatchConv(nn.Module):
 
 
 class GridConv(nn.Module):
-    """A convolution of small grids, stride 1, no padding: one formula, three ways.
+    """A convolution of small grids, stride 1, no padding: one formula, two ways.
 
     By window, it is `PatchConv`. By rows, the kernel is spread over a banded matrix that
     makes `rows` rows of the output from `rows + kernel - 1` rows of the grid, all of

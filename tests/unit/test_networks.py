@@ -13,9 +13,10 @@ from termdp.layers import (
     orthogonal,
     patches,
     product,
+    ready,
     to_blocks,
 )
-from termdp.networks import ImageTorso, enlarge
+from termdp.networks import GridTorso, ImageTorso, enlarge
 
 
 def convolution(images, kernel, stride, padding):
@@ -98,6 +99,21 @@ def test_flags_and_bytes_count_as_numbers(layer, dtype):
     params = layer.init(jax.random.key(0), grids.astype(np.float32))
     expected = layer.apply(params, grids.astype(np.float32))
     np.testing.assert_array_equal(layer.apply(params, grids.astype(dtype)), expected)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("torso", [GridTorso, ImageTorso])
+def test_weights_made_ready_are_the_weights(torso, precision):
+    trunk = torso(precision=precision)
+    grids, extra = numbers(0, 2, 10, 10, 3) > 0, numbers(1, 2, 2)
+    params = trunk.init(jax.random.key(0), grids, extra)
+    assert set(params) == {"params"}
+    prepared = ready(trunk, params, grids, extra)
+    expected = trunk.apply(params, grids, extra)
+    np.testing.assert_array_equal(trunk.apply(prepared, grids, extra), expected)
+    # They are what is multiplied with: the parameters' kernels are not asked again.
+    doubled = prepared | {"ready": jax.tree.map(lambda x: 2 * x, prepared["ready"])}
+    assert not np.allclose(trunk.apply(doubled, grids, extra), expected)
 
 
 @pytest.mark.parametrize("lead", [(), (4,), (2, 3)])
