@@ -40,10 +40,9 @@ def small(env, params):
         ("breakout", {}),
         ("backseat", {}),
         ("backseat", {"observation": "image"}),
-        ("recommender", {}),
     ],
 )
-def test_every_kind_of_observation_trains_as_on_a_gpu(env_id, options, monkeypatch):
+def test_grids_and_images_train_as_on_a_gpu(env_id, options, monkeypatch):
     monkeypatch.setattr(layers, "fastest_rows", lambda features: 2)
     env, params = make_watched(env_id, **options)
     job = Job(env, params, (find_method("termpg"),), (0,), small(env, params), 2)

@@ -78,7 +78,7 @@ class _Linear:
     st.sampled_from([0.0, 0.05, 0.5, 1.0]),
     st.integers(0, 2**31),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_values_are_asked_for_where_they_are_wanted(rows, envs, share, seed):
     rng = np.random.default_rng(seed)
     observations = rng.normal(size=(rows, envs, 2)).astype(np.float32)
