@@ -308,8 +308,15 @@ def orthogonal(scale: float = 2**0.5) -> Any:
     return init
 
 
+PRECISIONS = ("auto", "float32", "bfloat16")
+
+
 def fastest_precision(precision: str) -> str:
     """`auto` is bfloat16 on GPUs, where networks wait for memory, else float32."""
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"expected precision to be one of {PRECISIONS}, got {precision!r}"
+        )
     if precision != "auto":
         return precision
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"

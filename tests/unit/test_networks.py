@@ -10,6 +10,7 @@ from termdp.layers import (
     EnlargedConv,
     GridConv,
     PatchConv,
+    fastest_precision,
     orthogonal,
     patches,
     product,
@@ -114,6 +115,11 @@ def test_weights_made_ready_are_the_weights(torso, precision):
     # They are what is multiplied with: the parameters' kernels are not asked again.
     doubled = prepared | {"ready": jax.tree.map(lambda x: 2 * x, prepared["ready"])}
     assert not np.allclose(trunk.apply(doubled, grids, extra), expected)
+
+
+def test_unknown_precisions_are_refused():
+    with pytest.raises(ValueError, match="expected precision .* got 'float8'"):
+        fastest_precision("float8")
 
 
 @pytest.mark.parametrize("lead", [(), (4,), (2, 3)])

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from termdp.layers import PRECISIONS
+
 NETWORKS = ("grid", "image", "vector")
 DRAWS = ("segments", "trajectories")
-PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)

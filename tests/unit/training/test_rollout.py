@@ -1,5 +1,7 @@
 """Values of what followed a step, before any reset, against one call per step."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,13 +65,9 @@ def test_next_values_are_of_what_followed_before_any_reset(method):
         carry = forget(carry, played.ended[t])
 
 
-class _Linear:
-    """A learner whose value is the observation's sum."""
-
-    class network:  # noqa: N801 (an instance would do as well)
-        @staticmethod
-        def apply(params, carry, seen):
-            return carry, (seen.cost, params * seen.observation.sum(-1))
+def sum_of_observation(params, carry, seen):
+    """A network whose value is a multiple of what it sees."""
+    return carry, (seen.cost, params * seen.observation.sum(-1))
 
 
 @given(
@@ -83,9 +81,10 @@ def test_values_are_asked_for_where_they_are_wanted(rows, envs, share, seed):
     rng = np.random.default_rng(seed)
     observations = rng.normal(size=(rows, envs, 2)).astype(np.float32)
     wanted = rng.random((rows, envs)) < share
+    learner = SimpleNamespace(network=SimpleNamespace(apply=sum_of_observation))
     seen = PolicyInput(jnp.asarray(observations), jnp.zeros((rows, envs, 1)))
     found = rollout.values_where(
-        _Linear, 2.0, rollout.Final(seen, ()), jnp.asarray(wanted)
+        learner, 2.0, rollout.Final(seen, ()), jnp.asarray(wanted)
     )
     expected = np.where(wanted, 2.0 * observations.sum(-1), 0.0)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
