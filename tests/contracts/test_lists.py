@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from termdp.agents.methods import METHODS
-from termdp.cli import COMMANDS, main
+from termdp.cli import COMMANDS, main, train
 from termdp.registry import REGISTRY
 
 KEYS = {
@@ -89,3 +89,22 @@ def test_a_reader_who_has_seen_enough_is_no_error(words):
     complaint = command.stderr.read()
     command.stderr.close()
     assert (command.wait(timeout=60), complaint) == (0, b"")
+
+
+def test_the_table_after_training_is_whole_in_80_columns(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    numbers = {
+        "seed": 1,
+        "return_mean": -123.456789,
+        "length_mean": 1038.3512,
+        "stop_rate": 0.0129612,
+        "terminated_rate": 0.0870431,
+        "cost_mae": 0.0403123,
+        "cost_corr": -0.0843456,
+        "bias": 6.56812,
+    }
+    summary = {"env": "breakout", "method": "termpg", "steps": 10**6, "steps_per_s": 1}
+    train._show(summary | {"seeds": [numbers]}, tmp_path, as_json=False)
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert "-0.08435" in shown

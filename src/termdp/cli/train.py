@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
@@ -233,10 +234,12 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         f"{summary['env']} {summary['method']}: {summary['steps']:,} steps per seed, "
         f"{summary['steps_per_s']:,.0f}/s; last tenth of training"
     )
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     names = list(summary["seeds"][0])
     for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
+        # As `termdp eval` says it; the longer word would be cut in 80 columns.
+        heading = name.replace("terminated", "game over").replace("_", " ")
+        table.add_column(heading, justify="right")
     for row in summary["seeds"]:
         table.add_row(*("–" if row[n] is None else f"{row[n]:.4g}" for n in names))
     Console().print(table)
