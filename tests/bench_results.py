@@ -51,7 +51,7 @@ def run_result(key, cell, value, plan, points=20):
         "return_mean": float(value),
         "length_mean": 100.0,
         "stop_rate": 0.25,
-        "terminated_rate": 0.75,
+        "game_over_rate": 0.75,
         "episodes": 50,
         "discount_mean": 0.99,
     }

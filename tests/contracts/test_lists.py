@@ -98,7 +98,7 @@ def test_the_table_after_training_is_whole_in_80_columns(capsys, monkeypatch, tm
         "return_mean": -123.456789,
         "length_mean": 1038.3512,
         "stop_rate": 0.0129612,
-        "terminated_rate": 0.0870431,
+        "game_over_rate": 0.0870431,
         "cost_mae": 0.0403123,
         "cost_corr": -0.0843456,
         "bias": 6.56812,

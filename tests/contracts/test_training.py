@@ -34,7 +34,7 @@ SEED = {
     "return_mean",
     "length_mean",
     "stop_rate",
-    "terminated_rate",
+    "game_over_rate",
     "cost_mae",
     "cost_corr",
     "bias",
@@ -189,7 +189,7 @@ def test_another_policy_gradient_on_ones_own_environment(tmp_path):
     last = [row for row in result.rows if row["step"] == 96]
     for row, entry in zip(last, summary["seeds"], strict=True):
         assert row["return_mean"] == entry["return_mean"] == entry["length_mean"]
-        assert row["stop_rate"] + row["terminated_rate"] == pytest.approx(1.0)
+        assert row["stop_rate"] + row["game_over_rate"] == pytest.approx(1.0)
 
 
 def test_continuous_actions_of_a_gymnax_environment(tmp_path):

@@ -42,7 +42,7 @@ def test_the_summary_has_the_promised_names(run):
     assert summary["steps_per_s"] == pytest.approx(speed, rel=0.01)
     assert [row["seed"] for row in summary["seeds"]] == [3, 4]
     for row in summary["seeds"]:
-        assert row["stop_rate"] + row["terminated_rate"] <= 1.0
+        assert row["stop_rate"] + row["game_over_rate"] <= 1.0
         assert row["length_mean"] > 0 and row["bias"] > 0
 
 
@@ -68,7 +68,7 @@ def test_eval_plays_fresh_episodes(run, capsys):
     for row in (*found["seeds"], found["all"]):
         low, high = row["return_interval"]
         assert low <= row["return_mean"] <= high
-        assert 0.0 <= row["stop_rate"] <= 1.0 and row["terminated_rate"] == 0.0
+        assert 0.0 <= row["stop_rate"] <= 1.0 and row["game_over_rate"] == 0.0
 
 
 def test_video_is_a_film(run, tmp_path):

@@ -28,7 +28,7 @@ SUMMARY_NAMES = (
     "return_mean",
     "length_mean",
     "stop_rate",
-    "terminated_rate",
+    "game_over_rate",
     "episodes",
     "discount_mean",
     *COST_NAMES,

@@ -52,6 +52,6 @@ def run(args: Args) -> None:
             shown,
             f"{row['length_mean']:.1f}",
             f"{row['stop_rate']:.1%}",
-            f"{row['terminated_rate']:.1%}",
+            f"{row['game_over_rate']:.1%}",
         )
     Console().print(table)

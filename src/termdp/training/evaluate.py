@@ -131,7 +131,7 @@ def _describe(played: Episodes) -> dict[str, Any]:
         else [mean - half_width, mean + half_width],
         "length_mean": float(np.mean(played.lengths)),
         "stop_rate": played.rate("stopped"),
-        "terminated_rate": played.rate("game_over"),
+        "game_over_rate": played.rate("game_over"),
         "truncated_rate": played.rate("truncated"),
     }
 

@@ -70,7 +70,7 @@ def summarise(sums: dict[str, Any]) -> dict[str, float | None]:
     """Means, rates and correlations from summed reports; None where nothing is known.
 
     Returns:
-        `return_mean`, `length_mean`, `stop_rate`, `terminated_rate` over the finished
+        `return_mean`, `length_mean`, `stop_rate`, `game_over_rate` over the finished
         episodes, `cost_mae`, `cost_corr`, `window_cost_mae`, `calibration_error`,
         `brier`, `discount_mean` of the learned costs where there are any.
     """
@@ -79,7 +79,7 @@ def summarise(sums: dict[str, Any]) -> dict[str, float | None]:
         "return_mean": _ratio(sums["return_sum"], episodes),
         "length_mean": _ratio(sums["length_sum"], episodes),
         "stop_rate": _ratio(sums["stops"], episodes),
-        "terminated_rate": _ratio(sums["game_overs"], episodes),
+        "game_over_rate": _ratio(sums["game_overs"], episodes),
         "cost_mae": None,
         "cost_corr": None,
         "window_cost_mae": None,

@@ -25,7 +25,7 @@ SUMMARY_KEYS = (
     "return_mean",
     "length_mean",
     "stop_rate",
-    "terminated_rate",
+    "game_over_rate",
     "cost_mae",
     "cost_corr",
 )

@@ -90,7 +90,7 @@ def test_summary_by_hand_and_none_where_nothing_is_known():
     )
     assert found["return_mean"] == 2.5
     assert found["length_mean"] == 25.0
-    assert (found["stop_rate"], found["terminated_rate"]) == (0.75, 0.25)
+    assert (found["stop_rate"], found["game_over_rate"]) == (0.75, 0.25)
     assert found["cost_mae"] is None
     assert found["cost_corr"] is None
 
