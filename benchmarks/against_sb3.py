@@ -34,9 +34,9 @@ from termdp.gym.observer_wrapper import ObserverWrapper
 from termdp.gym.vector_face import JaxVectorEnv
 from termdp.observer import Observer
 from termdp.registry import make
-from termdp.training.config import TrainConfig
-from termdp.training.loop import Job, Trainer
-from termdp.training.presets import make_config
+from termdp.runs.config import TrainConfig
+from termdp.runs.program import Job, Trainer
+from termdp.runs.presets import make_config
 
 LOADS = ("preset", "small")
 

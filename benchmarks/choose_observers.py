@@ -17,8 +17,8 @@ import jax
 import numpy as np
 from hard_observers import NEVER, make_trainer, trained
 
-from termdp.training import rollout
-from termdp.training.rollout import World
+from termdp.runs import rollout
+from termdp.runs.collect import World
 
 FIRST_SEED = 200
 COPIES, PLAYED = 64, 2_500
@@ -32,10 +32,10 @@ def record(trainer, state, changes):
     program = trainer.program
     world = World(trainer.job.env, trainer.job.params.replace(**changes))
 
-    def play(policy, switches, key):
-        scene = rollout.initial_scene(world, program.learner, key, COPIES, None)
+    def play(policy, method_params, key):
+        rollout_state = rollout.initial_rollout_state(world, program.learner, key, COPIES, None)
         _, played = rollout.collect(
-            world, program.learner, policy, None, switches, scene, key, PLAYED
+            world, program.learner, policy, None, method_params, rollout_state, key, PLAYED
         )
         return played.rewards, played.ended, played.true_costs
 
@@ -43,7 +43,7 @@ def record(trainer, state, changes):
     play = jax.jit(jax.vmap(play))
     found = []
     for rewards, ended, costs in zip(
-        *map(np.asarray, play(state.policy, trainer.switches, keys)), strict=True
+        *map(np.asarray, play(state.policy, trainer.method_params, keys)), strict=True
     ):
         lengths = np.where(ended.any(0), ended.argmax(0) + 1, PLAYED)
         found.append(

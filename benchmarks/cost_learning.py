@@ -20,7 +20,7 @@ from termdp.costs import buffer as buffers
 from termdp.costs.episodes import from_episodes
 from termdp.costs.offline import fit_buffer
 from termdp.costs.sampling import sample
-from termdp.training.presets import FAST
+from termdp.runs.presets import FAST
 
 WINDOW = 30
 COMMON = block.BlockTask()

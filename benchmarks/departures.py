@@ -35,13 +35,13 @@ from termdp.advantages import gae
 from termdp.agents.methods import Method, find_method
 from termdp.registry import make
 from termdp.report.statistics import difference, mean_interval
-from termdp.training import cost_features, iteration
-from termdp.training.config import TrainConfig
-from termdp.training.evaluate import evaluate
-from termdp.training.loop import Job, Trainer
-from termdp.training.metrics import summarise
-from termdp.training.presets import FAST, make_config
-from termdp.training.session import chunks
+from termdp.runs import cost_features, iteration
+from termdp.runs.config import TrainConfig
+from termdp.runs.evaluate import evaluate
+from termdp.runs.program import Job, Trainer
+from termdp.runs.metrics import summarise
+from termdp.runs.presets import FAST, make_config
+from termdp.runs.runner import chunks
 
 PUBLISHED_BIAS = 3.0
 DEAD_DISCOUNT = 0.9526  # 1 − ρ(0 − 3)
@@ -64,38 +64,38 @@ def mirrored_gae(rewards, values, next_values, discounts, ended, lam):
     return gae(deltas, zero, zero, mirrored, ended, lam)
 
 
-def fixed_bias(reconsider, bias=PUBLISHED_BIAS):
+def fixed_bias(recompute_costs, bias=PUBLISHED_BIAS):
     """γ = 1 − ρ(C − 3), whatever bias was learned."""
 
     def changed(*args):
-        fresh, scene = reconsider(*args)
+        fresh, rollout_state = recompute_costs(*args)
         sums = fresh.accumulated
         logit = sums.policy_input - bias
-        return replace(fresh, accumulated=replace(sums, logit=logit)), scene
+        return replace(fresh, accumulated=replace(sums, logit=logit)), rollout_state
 
     return changed
 
 
-def lower_bias(reconsider, gap=3.0):
+def lower_bias(recompute_costs, gap=3.0):
     """γ = 1 − ρ(C − (b − 3)): as far off as the published 3 is from the paper's 6."""
 
     def changed(*args):
-        fresh, scene = reconsider(*args)
+        fresh, rollout_state = recompute_costs(*args)
         sums = fresh.accumulated
-        return replace(fresh, accumulated=replace(sums, logit=sums.logit + gap)), scene
+        return replace(fresh, accumulated=replace(sums, logit=sums.logit + gap)), rollout_state
 
     return changed
 
 
-def before_step(reconsider):
+def before_step(recompute_costs):
     """γ_t of the cost before step t, not after it."""
 
-    def changed(program, switches, costs, state, scene, played):
-        fresh, scene = reconsider(program, switches, costs, state, scene, played)
+    def changed(program, method_params, costs, state, rollout_state, played):
+        fresh, rollout_state = recompute_costs(program, method_params, costs, state, rollout_state, played)
         sums = fresh.accumulated
-        earlier = cost_features.recent_sums(state.scene.recent_costs, switches.window)
-        first = cost_features.accumulate(switches, costs, earlier)
-        none = cost_features.accumulate(switches, costs, 0.0 * earlier)
+        earlier = cost_features.recent_sums(state.rollout_state.recent_costs, method_params.window)
+        first = cost_features.accumulate(method_params, costs, earlier)
+        none = cost_features.accumulate(method_params, costs, 0.0 * earlier)
 
         def shift(name):
             now, begin = getattr(sums, name), getattr(first, name)[None]
@@ -104,21 +104,21 @@ def before_step(reconsider):
 
         names = ("logit", "policy_input")
         shifted = replace(sums, **{name: shift(name) for name in names})
-        return replace(fresh, accumulated=shifted), scene
+        return replace(fresh, accumulated=shifted), rollout_state
 
     return changed
 
 
-def stale(reconsider):
+def stale(recompute_costs):
     """Costs of the networks that were there while playing."""
 
-    def changed(program, switches, costs, state, scene, played):
-        return reconsider(program, switches, state.costs, state, scene, played)
+    def changed(program, method_params, costs, state, rollout_state, played):
+        return recompute_costs(program, method_params, state.costs, state, rollout_state, played)
 
     return changed
 
 
-def only_longest(program, switches, state, played, key, learn=iteration.learn_costs):
+def only_longest(program, method_params, state, played, key, learn=iteration.learn_costs):
     """`stops_of_longest`, for the episodes that ended in this rollout."""
     key, key_rivals = jax.random.split(key)
     lengths, ended = played.episode_lengths.ravel(), played.ended.ravel()
@@ -126,14 +126,14 @@ def only_longest(program, switches, state, played, key, learn=iteration.learn_co
     rivals = jax.random.choice(key_rivals, lengths, (2, lengths.size), p=chances)
     longest = (lengths >= rivals.max(axis=0)).reshape(played.stopped.shape)
     played = replace(played, stopped=played.stopped & longest)
-    return learn(program, switches, state, played, key)
+    return learn(program, method_params, state, played, key)
 
 
 def reconsidering(*changes) -> Patch:
-    function = iteration.reconsider
+    function = iteration.recompute_costs
     for change in changes:
         function = change(function)
-    return (iteration, "reconsider", function)
+    return (iteration, "recompute_costs", function)
 
 
 @dataclass(frozen=True)

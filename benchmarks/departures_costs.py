@@ -21,7 +21,7 @@ from termdp.costs.episodes import from_episodes
 from termdp.costs.metrics import dead_members
 from termdp.costs.network import CostNetwork
 from termdp.termination import window_sums
-from termdp.training.presets import FAST
+from termdp.runs.presets import FAST
 
 WINDOW = cost_learning.WINDOW
 FRAGMENT = 128

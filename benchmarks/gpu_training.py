@@ -15,10 +15,10 @@ import time
 import jax
 
 from termdp.agents.methods import find_method
-from termdp.training.loop import Job, Trainer
-from termdp.training.presets import make_config
-from termdp.training.session import chunk_length, chunks
-from termdp.training.train import make_watched
+from termdp.runs.program import Job, Trainer
+from termdp.runs.presets import make_config
+from termdp.runs.runner import chunk_length, chunks
+from termdp.runs.train import make_watched
 
 FP32_FLOPS = 67e12  # one H200, by its data sheet
 

@@ -19,11 +19,11 @@ import numpy as np
 from termdp.agents.methods import find_method
 from termdp.bench.suites import HARD_COLUMNS
 from termdp.report.analysis import CEILINGS
-from termdp.training.evaluate import evaluate
-from termdp.training.loop import Job, Trainer
-from termdp.training.presets import make_config
-from termdp.training.session import chunks
-from termdp.training.train import make_watched
+from termdp.runs.evaluate import evaluate
+from termdp.runs.program import Job, Trainer
+from termdp.runs.presets import make_config
+from termdp.runs.runner import chunks
+from termdp.runs.train import make_watched
 
 NEVER = 1e6  # a bias that no cost reaches
 

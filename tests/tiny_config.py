@@ -4,7 +4,7 @@ import dataclasses
 
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
-from termdp.training.config import TrainConfig
+from termdp.runs.config import TrainConfig
 
 TINY = TrainConfig(
     num_envs=4,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from termdp.people.models.observer_file import load_observer
     from termdp.registry import make
     from termdp.termination import stop_probability, window_sums
-    from termdp.training.train import resume, train
+    from termdp.runs.train import resume, train
     from termdp.wrappers.observe import observe
 
 __all__ = [
@@ -43,9 +43,9 @@ _HOME = {
     "load_observer": "termdp.people.models.observer_file",
     "make": "termdp.registry",
     "observe": "termdp.wrappers.observe",
-    "resume": "termdp.training.train",
+    "resume": "termdp.runs.train",
     "stop_probability": "termdp.termination",
-    "train": "termdp.training.train",
+    "train": "termdp.runs.train",
     "window_sums": "termdp.termination",
 }
 

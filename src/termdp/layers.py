@@ -12,6 +12,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from termdp.settings import PRECISIONS
+
 
 def patches(images: jax.Array, kernel: int) -> jax.Array:
     """All `kernel`×`kernel` patches of images `[..., H, W, C]`, flattened.
@@ -72,26 +74,26 @@ def _add_offset_backward(_: None, gradient: jax.Array) -> Any:
 add_offset.defvjp(_add_offset_forward, _add_offset_backward)
 
 
-READY = "ready"
+PRECOMPUTED = "precomputed"
 
 
-def ready(network: nn.Module, variables: Any, *inputs: Any) -> Any:
+def precompute_weights(network: nn.Module, variables: Any, *inputs: Any) -> Any:
     """The variables of a network, and its weights as they are multiplied with.
 
-    For who asks a network many times in a loop: spreading and rounding weights is then
-    done once and not every time, since XLA takes neither out of the loop. Of the call
-    that makes them XLA keeps nothing else.
+    Use it before a loop that calls the network many times: spreading and rounding the
+    weights then happens once and not in every step, since XLA takes neither out of the
+    loop. XLA keeps nothing else of the call made here.
     """
-    _, made = network.apply(variables, *inputs, mutable=[READY])
+    _, made = network.apply(variables, *inputs, mutable=[PRECOMPUTED])
     return {**variables, **made}
 
 
 def weights_of(layer: nn.Module, make: Callable[[], jax.Array]) -> jax.Array:
-    """What a layer multiplies with: as made `ready`, or made now."""
-    if layer.is_mutable_collection(READY) and not layer.is_initializing():
-        return layer.variable(READY, "weights", make).value
-    if layer.has_variable(READY, "weights"):
-        return cast(jax.Array, layer.get_variable(READY, "weights"))
+    """What a layer multiplies with: precomputed, or made now."""
+    if layer.is_mutable_collection(PRECOMPUTED) and not layer.is_initializing():
+        return layer.variable(PRECOMPUTED, "weights", make).value
+    if layer.has_variable(PRECOMPUTED, "weights"):
+        return cast(jax.Array, layer.get_variable(PRECOMPUTED, "weights"))
     return make()
 
 
@@ -306,9 +308,6 @@ def orthogonal(scale: float = 2**0.5) -> Any:
         return one(key)
 
     return init
-
-
-PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 def fastest_precision(precision: str) -> str:

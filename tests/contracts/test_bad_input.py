@@ -10,8 +10,8 @@ import pytest
 import termdp
 from probe_envs import Broken, no_cost
 from termdp.cli import main
-from termdp.training import checkpoint
-from termdp.training.run_folder import RunFolder, RunSettings
+from termdp.runs import checkpoint
+from termdp.runs.folder import RunFolder, RunSettings
 from tiny_config import tiny
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from termdp import layers
 from termdp.agents.methods import find_method
-from termdp.training.loop import Job, Trainer
-from termdp.training.presets import make_config
-from termdp.training.train import make_watched
+from termdp.runs.program import Job, Trainer
+from termdp.runs.presets import make_config
+from termdp.runs.train import make_watched
 
 
 def small(env, params):

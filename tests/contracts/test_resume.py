@@ -14,10 +14,10 @@ from safetensors.numpy import load_file
 
 import termdp
 from termdp.agents.methods import find_method
-from termdp.training import checkpoint
-from termdp.training.loop import Job, Trainer
-from termdp.training.run_folder import RunFolder, RunSettings
-from termdp.training.session import Session
+from termdp.runs import checkpoint
+from termdp.runs.program import Job, Trainer
+from termdp.runs.folder import RunFolder, RunSettings
+from termdp.runs.runner import Session
 from tiny_config import TINY
 from tiny_envs import Counter, action_is_cost
 
@@ -171,7 +171,7 @@ def test_resuming_with_another_configuration_is_refused(trainer, whole):
 # Runs the command and sends itself a signal after the n-th call of a function.
 KILLER = """
 import os, signal, sys
-from termdp.training import checkpoint, run_folder
+from termdp.runs import checkpoint, run_folder
 from termdp.cli import main
 
 place, count, sent, *words = sys.argv[1:]

@@ -14,8 +14,8 @@ import pytest
 import termdp
 from termdp.agents import a2c
 from termdp.agents.methods import METHODS
-from termdp.training import loop
-from termdp.training.loop import Job, Trainer
+from termdp.runs import loop
+from termdp.runs.program import Job, Trainer
 from tiny_config import tiny
 from tiny_envs import Counter, action_is_cost
 
@@ -133,7 +133,7 @@ def test_recurrent_method_trains_and_does_not_mix():
     trainer = make_trainer([METHODS["pg_recurrent"]], [0])
     state, reports = trainer.advance(trainer.init(), ITERATIONS)
     assert all(np.all(np.isfinite(values)) for values in reports.values())
-    memory = np.asarray(state.scene.carry[0])
+    memory = np.asarray(state.rollout_state.carry[0])
     assert np.any(memory != 0)
     with pytest.raises(ValueError, match="all recurrent or all feed-forward"):
         make_trainer([METHODS["pg_recurrent"], METHODS["pg"]], [0, 1])

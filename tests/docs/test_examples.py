@@ -15,7 +15,7 @@ DOCUMENTED = (
     "termdp.registry",
     "termdp.wrappers.observe",
     "termdp.gym.observer_wrapper",
-    "termdp.training.train",
+    "termdp.runs.train",
 )
 
 

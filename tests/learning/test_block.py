@@ -17,7 +17,7 @@ from termdp.costs.config import CostConfig
 from termdp.costs.episodes import from_episodes
 from termdp.costs.metrics import area_under_curve
 from termdp.costs.offline import fit_buffer
-from termdp.training.presets import FAST
+from termdp.runs.presets import FAST
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
 from termdp.tabular import TerMDP, plan
-from termdp.training.config import TrainConfig
-from termdp.training.loop import Job, Trainer
-from termdp.training.metrics import summarise
+from termdp.runs.config import TrainConfig
+from termdp.runs.program import Job, Trainer
+from termdp.runs.metrics import summarise
 
 pytestmark = pytest.mark.slow
 

@@ -24,9 +24,9 @@ from probe_envs import (
 from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
-from termdp.training import rollout
-from termdp.training.config import TrainConfig
-from termdp.training.loop import Job, Trainer
+from termdp.runs import rollout
+from termdp.runs.config import TrainConfig
+from termdp.runs.program import Job, Trainer
 
 NEVER = 1e6  # a bias under which nobody is ever stopped
 CONFIG = TrainConfig(
@@ -57,20 +57,20 @@ def trained(env, methods, num_iterations, config=CONFIG):
     trainer = Trainer(job)
     state, _ = trainer.advance(trainer.init(), num_iterations)
 
-    def play(switches, state):
+    def play(method_params, state):
         program = trainer.program
         return rollout.collect(
             program.world,
             program.learner,
             state.policy,
             state.costs,
-            switches,
-            state.scene,
+            method_params,
+            state.rollout_state,
             state.key,
             16,
         )[1]
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(trainer.switches, state))
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(trainer.method_params, state))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def each(played):
 
 
 def value(played, room, sign=0.0):
-    observations = played.seen.observation
+    observations = played.inputs.observation
     here = (observations[..., room] == 1) & (observations[..., -1] == sign)
     assert here.any()
     return float(played.values[here].mean())
@@ -113,7 +113,7 @@ def test_observation_decides(rooms):
 
 def test_action_decides(rooms):
     played = rooms["pg"]
-    here = played.seen.observation[..., ACTION] == 1
+    here = played.inputs.observation[..., ACTION] == 1
     logits = played.policy[here]
     probability = np.exp(logits[:, 1]) / np.exp(logits).sum(axis=1)
     assert probability.mean() > 0.9

@@ -21,8 +21,8 @@ from termdp.people.models.observer_file import (
     shipped_observer,
     shipped_path,
 )
-from termdp.training import snapshots
-from termdp.training.evaluate import open_run
+from termdp.runs import snapshots
+from termdp.runs.evaluate import open_run
 
 
 @pytest.fixture(scope="module")

@@ -16,29 +16,62 @@ from termdp.agents.update import (
     Learner,
     Metrics,
     PolicyState,
+    adam,
     forward,
     split,
     standardise,
 )
+from termdp.settings import check, number
 
 
 @dataclasses.dataclass(frozen=True)
 class A2CConfig:
-    """Settings of the update: weights of value loss and entropy bonus."""
+    """Settings of A2C; an `Algorithm`."""
 
-    value_coef: float = 0.5
-    entropy_coef: float = 0.01
+    learning_rate: float = number(
+        2e-3, "Adam's step size, for policy and value.", above=0
+    )
+    anneal: bool = number(True, "Let the step size fall linearly to zero over the run.")
+    adam_eps: float = number(1e-5, "Adam's ε.", above=0)
+    max_grad_norm: float | None = number(
+        0.5, "Bound on the gradient's norm; none for no bound.", above=0
+    )
+    value_coef: float = number(0.5, "Weight of the value loss.", least=0)
+    entropy_coef: float = number(0.01, "Weight of the entropy bonus.", least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        check(self)
+
+    def updates(self) -> int:
+        """Steps of the optimiser per iteration."""
+        return 1
+
+    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
+        """Adam, its rate at zero after the last rollout of the run."""
+        total = num_iterations if self.anneal else None
+        return adam(self.learning_rate, total, self.adam_eps, self.max_grad_norm)
+
+    def initial_extra(self) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def update(
+        self, learner: Learner, state: PolicyState, examples: Examples, key: jax.Array
+    ) -> tuple[PolicyState, Metrics]:
+        """Improve the policy on one rollout."""
+        return update(learner, state, examples, key, self)
 
 
 def loss(
     params: Any, learner: Learner, batch: Examples, config: A2CConfig
 ) -> tuple[jax.Array, Metrics]:
     """−log π(a) · A + value error − entropy, on a whole rollout."""
-    policy, values = forward(learner, params, batch)
-    log_prob = learner.distribution.log_prob(policy, batch.actions)
+    dist_params, values = forward(learner, params, batch)
+    log_prob = learner.distribution.log_prob(dist_params, batch.actions)
     policy_loss = -jnp.mean(log_prob * batch.advantages)
     value_loss = jnp.mean((values - batch.targets) ** 2)
-    entropy = jnp.mean(learner.distribution.entropy(policy))
+    entropy = jnp.mean(learner.distribution.entropy(dist_params))
     total = policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
     parts = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
     return total, parts
@@ -59,4 +92,4 @@ def update(
     grads, parts = jax.grad(loss, has_aux=True)(state.params, learner, batch, config)
     changes, moments = learner.optimiser.update(grads, state.optimiser, state.params)
     params = optax.apply_updates(state.params, changes)
-    return PolicyState(params, moments, state.kl_coef), parts
+    return PolicyState(params, moments, state.extra), parts

@@ -1,15 +1,17 @@
 """Policy and value from one trunk; with a memory (LSTM) where the method asks for it.
 
 Both networks have the same two ways of use, so that rollouts and updates need not know
-which one they have: `step` for one moment, `unroll` for a stretch of time.
+which one they have: `step` for one moment, `unroll` for a segment of time.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from termdp.agents.distributions import Distribution
 from termdp.agents.lstm import LSTM
 from termdp.layers import (
     add_offset,
@@ -33,6 +35,21 @@ class PolicyInput(NamedTuple):
 
     observation: jax.Array
     cost: jax.Array
+
+
+@dataclass(frozen=True)
+class Actor:
+    """How an agent acts: a network and what its outputs mean; no weights.
+
+    Attributes:
+        network: `ActorCritic` or `RecurrentActorCritic`.
+        distribution: of the actions.
+        is_recurrent: whether the network has a memory.
+    """
+
+    network: Any
+    distribution: Distribution
+    is_recurrent: bool
 
 
 def make_torso(
@@ -91,13 +108,13 @@ class ActorCritic(nn.Module):
         """Nothing to remember."""
         return ()
 
-    def step(self, carry: Carry, seen: PolicyInput) -> tuple[Carry, Any]:
+    def step(self, carry: Carry, inputs: PolicyInput) -> tuple[Carry, Any]:
         """One moment: inputs `[B, ...]`."""
-        return carry, self.heads(self.trunk(seen.observation, seen.cost))
+        return carry, self.heads(self.trunk(inputs.observation, inputs.cost))
 
-    def unroll(self, carry: Carry, seen: PolicyInput, starts: jax.Array) -> Any:
+    def unroll(self, carry: Carry, inputs: PolicyInput, starts: jax.Array) -> Any:
         """Any number of moments at once; time does not matter."""
-        return self.heads(self.trunk(seen.observation, seen.cost))
+        return self.heads(self.trunk(inputs.observation, inputs.cost))
 
     __call__ = step
 
@@ -120,18 +137,41 @@ class RecurrentActorCritic(nn.Module):
         zeros = jnp.zeros((*batch_shape, self.cell_size))
         return zeros, zeros
 
-    def step(self, carry: Carry, seen: PolicyInput) -> tuple[Carry, Any]:
+    def step(self, carry: Carry, inputs: PolicyInput) -> tuple[Carry, Any]:
         """One moment: inputs `[B, ...]`, carry `[B, cell_size]`."""
-        features = self.trunk(seen.observation, seen.cost)
+        features = self.trunk(inputs.observation, inputs.cost)
         carry, remembered = self.cell.step(carry, features)
         return carry, self.heads(remembered)
 
-    def unroll(self, carry: Carry, seen: PolicyInput, starts: jax.Array) -> Any:
-        """A stretch `[T, B, ...]`; the memory is cleared where an episode starts."""
-        features = self.trunk(seen.observation, seen.cost)
+    def unroll(self, carry: Carry, inputs: PolicyInput, starts: jax.Array) -> Any:
+        """A segment `[T, B, ...]`; the memory is cleared where an episode starts."""
+        features = self.trunk(inputs.observation, inputs.cost)
         return self.heads(self.cell.unroll(carry, features, starts))
 
     __call__ = step
+
+
+def make_actor(
+    distribution: Distribution,
+    is_recurrent: bool,
+    torso: tuple[str, int, int, str],
+    lstm_size: int,
+) -> Actor:
+    """A policy's network, and what its outputs mean.
+
+    Args:
+        distribution: of the actions.
+        is_recurrent: whether the policy has a memory.
+        torso: the trunk's kind, filters, width and precision, as for `make_torso`.
+        lstm_size: how large the memory is.
+    """
+    trunk, outputs = make_torso(*torso), distribution.num_outputs
+    network = (
+        RecurrentActorCritic(trunk, outputs, lstm_size)
+        if is_recurrent
+        else ActorCritic(trunk, outputs)
+    )
+    return Actor(network, distribution, is_recurrent)
 
 
 def forget(carry: Carry, starts: jax.Array) -> Carry:

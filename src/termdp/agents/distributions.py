@@ -1,7 +1,7 @@
 """Action distributions, as plain functions on their parameters.
 
 A policy's head gives parameters; `Discrete` and `Continuous` say what they mean. Both
-have the same four functions, so that an algorithm need not know which it has.
+have the same functions, so that an algorithm need not know which it has.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from termdp.costs.network import ActionSpec
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,10 @@ class Discrete:
     def num_outputs(self) -> int:
         """Numbers the policy's head has to give."""
         return self.num_actions
+
+    def action_spec(self) -> ActionSpec:
+        """What actions look like to the cost networks."""
+        return ActionSpec(self.num_actions)
 
     def sample(self, key: jax.Array, logits: jax.Array) -> jax.Array:
         """One action per row."""
@@ -67,6 +73,10 @@ class Continuous:
     def num_outputs(self) -> int:
         """Numbers the policy's head has to give."""
         return 2 * self.size
+
+    def action_spec(self) -> ActionSpec:
+        """What actions look like to the cost networks."""
+        return ActionSpec(self.size, discrete=False)
 
     def _split(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
         mean, log_std = jnp.split(parameters, 2, axis=-1)

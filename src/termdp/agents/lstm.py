@@ -37,7 +37,7 @@ class LSTM(nn.Module):
         return after, after[1]
 
     def unroll(self, carry: Carry, x: jax.Array, starts: jax.Array) -> jax.Array:
-        """H of a stretch `[T, B, size]`; cleared where an episode starts."""
+        """H of a segment `[T, B, size]`; cleared where an episode starts."""
         return unroll(self.recurrent, self.inputs(x), carry, starts)
 
 

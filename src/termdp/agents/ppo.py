@@ -17,35 +17,65 @@ from termdp.agents.update import (
     Learner,
     Metrics,
     PolicyState,
+    adam,
+    cast_kernels,
     forward,
-    rounded,
     split,
     standardise,
-    with_rounded,
+    with_cast_kernels,
 )
+from termdp.settings import check, number
 
 
 @dataclasses.dataclass(frozen=True)
 class PPOConfig:
-    """Settings of the update.
+    """Settings of PPO; an `Algorithm`."""
 
-    Attributes:
-        num_epochs: passes over each rollout.
-        num_minibatches: parts a rollout is cut into, per pass.
-        clip: bound on the probability ratio's distance from 1.
-        value_clip: bound on the change of a value per update.
-        value_coef: weight of the value loss.
-        entropy_coef: weight of the entropy bonus.
-        kl_target: KL divergence per update that the penalty aims at.
-    """
+    learning_rate: float = number(
+        2e-3, "Adam's step size, for policy and value.", above=0
+    )
+    anneal: bool = number(True, "Let the step size fall linearly to zero over the run.")
+    adam_eps: float = number(1e-5, "Adam's ε.", above=0)
+    max_grad_norm: float | None = number(
+        0.5, "Bound on the gradient's norm; none for no bound.", above=0
+    )
+    num_epochs: int = number(4, "Passes over each rollout.", least=1)
+    num_minibatches: int = number(16, "Parts of a rollout, per pass.", least=1)
+    clip: float = number(
+        0.3, "Bound on the probability ratio's distance from 1.", above=0
+    )
+    value_clip: float = number(
+        10.0, "Bound on the change of a value per update.", above=0
+    )
+    value_coef: float = number(1.0, "Weight of the value loss.", least=0)
+    entropy_coef: float = number(0.0, "Weight of the entropy bonus.", least=0)
+    kl_coef: float = number(0.2, "First coefficient of the KL penalty.", least=0)
+    kl_target: float = number(
+        0.05, "KL divergence per update that the penalty aims at.", above=0
+    )
 
-    num_epochs: int = 3
-    num_minibatches: int = 8
-    clip: float = 0.3
-    value_clip: float = 10.0
-    value_coef: float = 1.0
-    entropy_coef: float = 0.0
-    kl_target: float = 0.01
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        check(self)
+
+    def updates(self) -> int:
+        """Steps of the optimiser per iteration."""
+        return self.num_epochs * self.num_minibatches
+
+    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
+        """Adam, its rate at zero after the last minibatch of the run."""
+        total = num_iterations * self.updates() if self.anneal else None
+        return adam(self.learning_rate, total, self.adam_eps, self.max_grad_norm)
+
+    def initial_extra(self) -> jax.Array:
+        """The KL penalty's coefficient."""
+        return jnp.float32(self.kl_coef)
+
+    def update(
+        self, learner: Learner, state: PolicyState, examples: Examples, key: jax.Array
+    ) -> tuple[PolicyState, Metrics]:
+        """Improve the policy on one rollout."""
+        return update(learner, state, examples, key, self)
 
 
 def clipped_surrogate(ratio: jax.Array, advantage: jax.Array, clip: Any) -> jax.Array:
@@ -73,13 +103,13 @@ def loss(
 ) -> tuple[jax.Array, Metrics]:
     """PPO's loss on one minibatch, and its parts."""
     distribution = learner.distribution
-    policy, values = forward(learner, params, batch)
-    log_ratio = distribution.log_prob(policy, batch.actions) - distribution.log_prob(
-        batch.policy, batch.actions
+    dist_params, values = forward(learner, params, batch)
+    log_ratio = distribution.log_prob(dist_params, batch.actions) - distribution.log_prob(
+        batch.dist_params, batch.actions
     )
     surrogate = clipped_surrogate(jnp.exp(log_ratio), batch.advantages, config.clip)
-    kl = jnp.mean(distribution.kl(batch.policy, policy))
-    entropy = jnp.mean(distribution.entropy(policy))
+    kl = jnp.mean(distribution.kl(batch.dist_params, dist_params))
+    entropy = jnp.mean(distribution.entropy(dist_params))
     value_loss = jnp.mean(
         clipped_value_loss(values, batch.values, batch.targets, config.value_clip)
     )
@@ -109,12 +139,12 @@ def update(
 
     def on_minibatch(carry: Any, batch: Examples) -> tuple[Any, Metrics]:
         params, moments, kernels = carry
-        weights = with_rounded(params, kernels)
-        (_, parts), grads = gradient(weights, learner, batch, state.kl_coef, config)
+        weights = with_cast_kernels(params, kernels)
+        (_, parts), grads = gradient(weights, learner, batch, state.extra, config)
         grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, params)
         changes, moments = learner.optimiser.update(grads, moments, params)
         params = optax.apply_updates(params, changes)
-        return (params, moments, rounded(learner, params)), parts
+        return (params, moments, cast_kernels(learner, params)), parts
 
     def epoch(carry: Any, key: jax.Array) -> tuple[Any, Metrics]:
         batches = split(learner, examples, key, config.num_minibatches)
@@ -122,10 +152,10 @@ def update(
         return carry, jax.tree.map(jnp.mean, parts)
 
     keys = jax.random.split(key, config.num_epochs)
-    kernels = rounded(learner, state.params)
+    kernels = cast_kernels(learner, state.params)
     (params, moments, _), parts = jax.lax.scan(
         epoch, (state.params, state.optimiser, kernels), keys
     )
     last = jax.tree.map(lambda part: part[-1], parts)
-    kl_coef = adapt_kl_coef(state.kl_coef, last["kl"], config.kl_target)
+    kl_coef = adapt_kl_coef(state.extra, last["kl"], config.kl_target)
     return PolicyState(params, moments, kl_coef), last | {"kl_coef": kl_coef}

@@ -1,30 +1,26 @@
 """What every policy-gradient update shares: its examples, its state, its contract.
 
 The paper leaves the policy-gradient algorithm open (ALG-PG, Algorithm 2 of
-arXiv:2205.15376). Here it is a function: `update(learner, state, examples, key)`
-returns the improved state and what there is to say about it.
+arXiv:2205.15376). Here it is an `Algorithm`: settings that know their optimiser and how
+to improve a policy.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
 
-from termdp.agents.actor_critic import PolicyInput
-from termdp.agents.distributions import Distribution
+from termdp.agents.actor_critic import Actor, PolicyInput
 
 
-class Learner(NamedTuple):
-    """The parts of an agent that never change while it learns."""
+@dataclass(frozen=True)
+class Learner(Actor):
+    """An actor and its optimiser: what never changes while it learns."""
 
-    network: Any
-    distribution: Distribution
-    optimiser: optax.GradientTransformation
-    is_recurrent: bool
+    optimiser: optax.GradientTransformation | None = None
 
 
 @struct.dataclass
@@ -34,12 +30,12 @@ class PolicyState:
     Attributes:
         params: of the network.
         optimiser: Adam's moments.
-        kl_coef: coefficient of PPO's KL penalty, adapted after every update.
+        extra: what the algorithm itself adapts, a pytree (PPO: its KL coefficient).
     """
 
     params: Any
     optimiser: Any
-    kl_coef: jax.Array
+    extra: Any = ()
 
 
 @struct.dataclass
@@ -47,43 +43,86 @@ class Examples:
     """A rollout with everything an update needs, time-major `[T, B, ...]`.
 
     Attributes:
-        seen: what the agent saw, C as it was acted on included.
+        inputs: what the agent saw, C as it was acted on included.
         starts: first steps of episodes.
         carry: the network's memory before the first row, `[B, ...]`.
         actions: what it did.
-        policy: distribution parameters it acted by.
+        dist_params: parameters of the action distribution it acted by.
         values: V(s_t) at that time.
         advantages: A_t.
         targets: A_t + V(s_t).
     """
 
-    seen: PolicyInput
+    inputs: PolicyInput
     starts: jax.Array
     carry: Any
     actions: jax.Array
-    policy: jax.Array
+    dist_params: jax.Array
     values: jax.Array
     advantages: jax.Array
     targets: jax.Array
 
 
 Metrics = dict[str, jax.Array]
-PolicyUpdate = Callable[
-    [Learner, PolicyState, Examples, jax.Array], tuple[PolicyState, Metrics]
-]
+
+
+class Algorithm(Protocol):
+    """ALG-PG: hashable settings, and what they do.
+
+    Its optimiser counts its own updates, so a rate that falls over a run reaches its
+    end with the last of them, however many updates an iteration has.
+    """
+
+    def updates(self) -> int:
+        """Steps of the optimiser per iteration."""
+
+    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
+        """The optimiser of a run of so many iterations."""
+
+    def initial_extra(self) -> Any:
+        """What `PolicyState.extra` begins with."""
+
+    def update(
+        self, learner: Learner, state: PolicyState, examples: Examples, key: jax.Array
+    ) -> tuple[PolicyState, Metrics]:
+        """Improve the policy on one rollout."""
+
+
+def adam(
+    learning_rate: float,
+    num_updates: int | None,
+    eps: float,
+    max_grad_norm: float | None,
+) -> optax.GradientTransformation:
+    """Adam with a bound on the gradient.
+
+    Args:
+        learning_rate: at the start.
+        num_updates: updates after which the rate has fallen linearly to zero; None keeps
+            it constant.
+        eps: Adam's ε.
+        max_grad_norm: bound on the gradient's norm; None for none.
+    """
+    rate: Any = learning_rate
+    if num_updates is not None:
+        rate = optax.linear_schedule(learning_rate, 0.0, num_updates)
+    optimiser = optax.adam(rate, eps=eps)
+    if max_grad_norm is None:
+        return optimiser
+    return optax.chain(optax.clip_by_global_norm(max_grad_norm), optimiser)
 
 
 def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
     """Distribution parameters and values for a minibatch made by `split`."""
     if not learner.is_recurrent:
         return learner.network.apply(
-            params, (), batch.seen, batch.starts, method="unroll"
+            params, (), batch.inputs, batch.starts, method="unroll"
         )
     # Recurrent minibatches come as [sequences, T, ...]; networks unroll time first.
-    seen, starts = jax.tree.map(
-        lambda x: jnp.swapaxes(x, 0, 1), (batch.seen, batch.starts)
+    inputs, starts = jax.tree.map(
+        lambda x: jnp.swapaxes(x, 0, 1), (batch.inputs, batch.starts)
     )
-    outputs = learner.network.apply(params, batch.carry, seen, starts, method="unroll")
+    outputs = learner.network.apply(params, batch.carry, inputs, starts, method="unroll")
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), outputs)
 
 
@@ -91,7 +130,7 @@ def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
 _MANY = 4096
 
 
-def rounded(learner: Learner, params: Any) -> dict[str, jax.Array]:
+def cast_kernels(learner: Learner, params: Any) -> dict[str, jax.Array]:
     """The trunk's large kernels in the precision that it multiplies in, by their path.
 
     Carried along and differentiated in place of the parameters: so the optimiser's pass
@@ -106,8 +145,8 @@ def rounded(learner: Learner, params: Any) -> dict[str, jax.Array]:
     }
 
 
-def with_rounded(params: Any, kernels: dict[str, jax.Array]) -> Any:
-    """Parameters with `rounded` kernels in their place."""
+def with_cast_kernels(params: Any, kernels: dict[str, jax.Array]) -> Any:
+    """Parameters with kernels of `cast_kernels` in their place."""
     trunk = jax.tree_util.tree_map_with_path(
         lambda path, leaf: kernels.get(jax.tree_util.keystr(path), leaf),
         params["params"]["trunk"],

@@ -13,10 +13,10 @@ from termdp.agents.methods import Method, find_method
 from termdp.bench.suites import Column, Row, Suite, cells
 from termdp.bench.worlds import kind_of_world, shared_world
 from termdp.registry import REGISTRY
-from termdp.training.config import TrainConfig
-from termdp.training.loop import Job
-from termdp.training.presets import for_preset, make_config
-from termdp.training.train import make_watched
+from termdp.runs.config import TrainConfig
+from termdp.runs.program import Job
+from termdp.runs.presets import for_preset, make_config
+from termdp.runs.train import make_watched
 
 
 class RunKey(NamedTuple):

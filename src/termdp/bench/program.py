@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from termdp.bench.plan import BenchJob, Cell, RunKey
-from termdp.training.loop import Trainer
-from termdp.training.metrics import summarise
-from termdp.training.session import chunk_length, chunks
+from termdp.runs.program import Trainer
+from termdp.runs.metrics import summarise
+from termdp.runs.runner import chunk_length, chunks
 
 CURVE_POINTS = 100
 COST_NAMES = (
@@ -159,7 +159,7 @@ def _results(compiled: Compiled, reports: Reports, seconds: float) -> JobResult:
 
 
 def _devices_of(trainer: Trainer) -> set[Any]:
-    return set(jax.tree.leaves(trainer.switches)[0].devices())
+    return set(jax.tree.leaves(trainer.method_params)[0].devices())
 
 
 def _trouble(reports: Reports, rollout_size: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from termdp.bench.plan import BenchJob
-from termdp.training.run_folder import write_json
+from termdp.runs.folder import write_json
 
 # Decisions per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
 # other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, as many runs side

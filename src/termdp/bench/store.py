@@ -23,7 +23,7 @@ from termdp.bench.curves import Curve, read_curve, with_suffix, write_curve
 from termdp.bench.plan import Plan, RunKey
 from termdp.bench.program import JobResult, RunResult
 from termdp.provenance import commit, hardware, version_of, versions
-from termdp.training.run_folder import write_json
+from termdp.runs.folder import write_json
 
 FORMAT = 1
 _NAMES = ("column", "row", "seed")

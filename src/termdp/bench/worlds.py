@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from termdp.bench.suites import Column
-from termdp.training.train import make_watched
+from termdp.runs.train import make_watched
 
 _ANY_WINDOW = 2**30  # a room that makes observers alike, whatever they remember
 

@@ -28,7 +28,7 @@ class Args:
 
 def run(args: Args) -> None:
     """Evaluate and print."""
-    from termdp.training.evaluate import evaluation_table, open_run
+    from termdp.runs.evaluate import evaluation_table, open_run
 
     if args.episodes < 1:
         raise ValueError(f"expected at least 1 episode, got {args.episodes}")

@@ -95,8 +95,8 @@ _METHOD = (
 
 def run(args: Args) -> None:
     """Train, show progress, save; Ctrl-C saves and says how to go on."""
-    from termdp.training import loggers
-    from termdp.training.train import resume, train
+    from termdp.runs import loggers
+    from termdp.runs.train import resume, train
 
     if args.no_observer and args.observer is not None:
         raise ValueError("expected --observer or --no-observer, got both")
@@ -146,7 +146,7 @@ def run(args: Args) -> None:
 def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
     """An argument next to --resume must not contradict the run."""
     from termdp.agents.methods import find_method
-    from termdp.training.run_folder import RunFolder
+    from termdp.runs.folder import RunFolder
 
     _, settings = RunFolder.open(out)
     method = find_method(settings.method, **settings.method_changes)

@@ -34,8 +34,8 @@ def run(args: Args) -> None:
     """Play, draw, save."""
     import jax
 
-    from termdp.training.evaluate import open_run, watch_episode
-    from termdp.training.video import check_suffix, episode_frames, save_video
+    from termdp.runs.evaluate import open_run, watch_episode
+    from termdp.runs.video import check_suffix, episode_frames, save_video
 
     check_suffix(args.out)
     if args.max_steps < 1:

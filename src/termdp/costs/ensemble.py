@@ -16,7 +16,7 @@ from flax import struct
 
 from termdp.costs.config import CostConfig
 from termdp.costs.network import ActionSpec, CostNetwork, make_network
-from termdp.layers import ready
+from termdp import layers
 
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()
@@ -46,7 +46,7 @@ class CostState:
         optimiser: Adam's averages, same structure as `params`.
         has_bias: whether the biases were set from the first rollouts, a scalar.
         network: the architecture (static).
-        variables: of the members, `ready` for many predictions; None makes them anew.
+        variables: of the members with precomputed weights; None makes them at every use.
     """
 
     params: CostParams
@@ -123,9 +123,10 @@ def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Ar
     return cast(jax.Array, members(variables, obs, actions))
 
 
-def made_ready(state: CostState, obs: jax.Array, actions: jax.Array) -> CostState:
-    """The same ensemble, for who asks `member_costs` many times."""
-    members = jax.vmap(partial(ready, state.network), in_axes=(0, None, None))
+def precompute_weights(state: CostState, obs: jax.Array, actions: jax.Array) -> CostState:
+    """The same ensemble, for loops that call `member_costs` many times."""
+    prepare = partial(layers.precompute_weights, state.network)
+    members = jax.vmap(prepare, in_axes=(0, None, None))
     variables = {"params": state.average.network}
     return replace(state, variables=members(variables, obs, actions))
 

@@ -2,7 +2,7 @@
 
 Section 4.1, arXiv:2205.15376. Every labelled step is an example, whose logit is the sum
 of a member's costs over the window before it, minus the member's bias. One pass of the
-network over a stretch gives the sums of all its windows.
+network over a segment gives the sums of all its windows.
 
 The sum over examples is divided by a constant, never by a trajectory's own length: that
 would count the stops of short trajectories more and bias b.
@@ -33,7 +33,7 @@ from termdp.costs.network import CostNetwork
 from termdp.costs.sampling import Segments, count_pieces, sample
 from termdp.termination import window_sums
 
-# Bounds the memory that drawn stretches take when many steps are asked for at once.
+# Bounds the memory that drawn segments take when many steps are asked for at once.
 MOST_STEPS_DRAWN = 32
 
 
@@ -83,7 +83,7 @@ def update(
         segments = replace(segments, obs=obs)
         return gradient_step(state, segments, window, sparsity, config)
 
-    # Several steps' stretches at once, still packed. What is drawn depends on no
+    # Several steps' segments at once, still packed. What is drawn depends on no
     # parameter, and on a GPU one large gather takes as long as one step's small ones.
     # Nor can XLA fuse it into the networks' patch extraction, which would repeat it for
     # every patch: 6 to 8 times slower in all.

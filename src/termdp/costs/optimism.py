@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-KINDS = ("min", "std", "mean", "logit")
-UNCERTAINTIES = ("range", "std")
+from termdp.costs.config import OPTIMISMS, UNCERTAINTIES
+
 
 
 @struct.dataclass
@@ -38,13 +38,13 @@ def make_optimism(
     kind: str = "min", alpha: float = 1.0, uncertainty: str = "range"
 ) -> Optimism:
     """Weights of one kind of optimism and one kind of uncertainty."""
-    if kind not in KINDS:
-        raise ValueError(f"expected optimism to be one of {KINDS}, got {kind!r}")
+    if kind not in OPTIMISMS:
+        raise ValueError(f"expected optimism to be one of {OPTIMISMS}, got {kind!r}")
     if uncertainty not in UNCERTAINTIES:
         raise ValueError(
             f"expected uncertainty to be one of {UNCERTAINTIES}, got {uncertainty!r}"
         )
-    weights = {name: float(name == kind) for name in KINDS}
+    weights = {name: float(name == kind) for name in OPTIMISMS}
     return Optimism(alpha=alpha, spread=float(uncertainty == "std"), **weights)
 
 

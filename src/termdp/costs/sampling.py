@@ -1,9 +1,9 @@
-"""Stretches of experience for one gradient step, equally likely for every step.
+"""Segments of experience for one gradient step, equally likely for every step.
 
-A stretch is `segment_length` consecutive rows of one stream. Its first window − 1 rows
+A segment is `segment_length` consecutive rows of one stream. Its first window − 1 rows
 are history only; a label further on is used if the whole window before it is there.
 Rows follow each other circularly inside the usable part of the buffer, so each row lies
-in equally many stretches, at equally many places: no step is drawn more often than
+in equally many segments, at equally many places: no step is drawn more often than
 another.
 
 Windows never reach across the seam from the oldest row to the newest. A step shortly
@@ -48,7 +48,7 @@ def sample(
     config: CostConfig,
     pieces: jax.Array | None = None,
 ) -> Segments:
-    """Draw `segments_per_step` stretches for each member.
+    """Draw `segments_per_step` segments for each member.
 
     Args:
         key: random key.
@@ -79,7 +79,7 @@ def sample(
 def draw_segments(
     key: jax.Array, buffer: Buffer, config: CostConfig
 ) -> tuple[jax.Array, jax.Array]:
-    """First row (0 = oldest usable) and stream of each stretch, uniform, `[M, S]`."""
+    """First row (0 = oldest usable) and stream of each segment, uniform, `[M, S]`."""
     key_row, key_env = jax.random.split(key)
     shape = (config.members, config.segments_per_step)
     first = jax.random.randint(key_row, shape, 0, buffer.usable)
@@ -109,16 +109,16 @@ def draw_trajectories(
     window: jax.Array,
     config: CostConfig,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw trajectories as the paper does: one per member and stretch.
+    """Draw trajectories as the paper does: one per member and segment.
 
     Appendix D, arXiv:2205.15376: "we then sampled a (different) rollout from the buffer
     for each of the cost networks". Shapes are fixed here, so a trajectory longer than
-    a stretch can label counts as several pieces, which are drawn like trajectories of
+    a segment can label counts as several pieces, which are drawn like trajectories of
     their own, with the window − 1 steps before as history. All pieces are equally
     likely, so no step is drawn more often than another.
 
     Returns:
-        first row (0 = oldest usable) and stream of each stretch, `[M, S]`, and the
+        first row (0 = oldest usable) and stream of each segment, `[M, S]`, and the
         expected number of steps in a draw of S pieces.
     """
     total = pieces[-1]
@@ -137,11 +137,11 @@ def gather(
     window: jax.Array,
     config: CostConfig,
 ) -> Segments:
-    """The rows of stretches, and which of their steps can be used.
+    """The rows of segments, and which of their steps can be used.
 
     Args:
         buffer: where from.
-        first: first row of each stretch, `[M, S]`, counted from the oldest usable row.
+        first: first row of each segment, `[M, S]`, counted from the oldest usable row.
         env: its stream, `[M, S]`.
         window: w, traced or not.
         config: settings.
@@ -172,7 +172,7 @@ def gather(
 def has_history(
     is_oldest: jax.Array, starts: jax.Array, window: jax.Array
 ) -> jax.Array:
-    """Whether a row of a stretch is past its history and has a whole window behind it.
+    """Whether a row of a segment is past its history and has a whole window behind it.
 
     Args:
         is_oldest: `[M, T, S]`, true on the row after the seam.

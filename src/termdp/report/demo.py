@@ -21,14 +21,14 @@ from termdp.registry import make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.page import Page, figure_bytes
 from termdp.report.statistics import mean_interval
-from termdp.training.config import TrainConfig
-from termdp.training.evaluate import Watched, evaluate, watch_episode
-from termdp.training.loop import Job, Trainer
-from termdp.training.metrics import summarise
-from termdp.training.presets import make_config
-from termdp.training.session import chunk_length, chunks
-from termdp.training.types import TrainState
-from termdp.training.video import episode_frames, save_video
+from termdp.runs.config import TrainConfig
+from termdp.runs.evaluate import Watched, evaluate, watch_episode
+from termdp.runs.program import Job, Trainer
+from termdp.runs.metrics import summarise
+from termdp.runs.presets import make_config
+from termdp.runs.runner import chunk_length, chunks
+from termdp.runs.types import TrainState
+from termdp.runs.video import episode_frames, save_video
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,20 +238,20 @@ def cost_pairs(
     trainer = results.trainer
     first = METHODS.index("termpg") * settings.seeds
     for run in range(first, first + settings.seeds):
-        state, switches = (
+        state, method_params = (
             jax.tree.map(lambda x, run=run: x[run], tree)
-            for tree in (results.state, trainer.switches)
+            for tree in (results.state, trainer.method_params)
         )
         _, played = trainer.play(
             state.policy,
             state.costs,
-            switches,
-            state.scene,
+            method_params,
+            state.rollout_state,
             jax.random.key(run),
             num_steps=trainer.job.config.rollout_steps,
         )
         executed = trainer.program.learner.distribution.executed(played.actions)
-        members = ensemble.member_costs(state.costs, played.seen.observation, executed)
+        members = ensemble.member_costs(state.costs, played.inputs.observation, executed)
         truths.append(np.asarray(played.true_costs).ravel())
         guesses.append(np.asarray(members.mean(axis=0)).ravel())
     return truths, guesses

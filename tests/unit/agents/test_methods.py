@@ -77,7 +77,7 @@ def test_no_method_is_missing_or_unknown_to_the_table():
 def test_the_learners_window_is_rounded_down_and_at_least_one(factor, window, expected):
     method = find_method("termpg", window_factor=factor)
     assert method.learner_window(window) == expected
-    assert int(method.switches(window).window) == expected
+    assert int(method.method_params(window).window) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,21 +85,21 @@ def test_the_learners_window_is_rounded_down_and_at_least_one(factor, window, ex
     [("expected", 1.0, 0.0), ("cut", 0.0, 0.0), ("ignored", 1.0, 1.0)],
 )
 def test_stop_handling_decides_what_bootstraps(handling, stop, game_over):
-    switches = find_method("pg", stop_handling=handling).switches(30)
-    assert float(switches.stop_bootstraps) == stop
-    assert float(switches.game_over_bootstraps) == game_over
+    method_params = find_method("pg", stop_handling=handling).method_params(30)
+    assert float(method_params.stop_bootstraps) == stop
+    assert float(method_params.game_over_bootstraps) == game_over
 
 
 def test_switches_say_who_sees_costs():
-    seen = {name: float(METHODS[name].switches(30).sees_costs) for name in TABLE}
+    seen = {name: float(METHODS[name].method_params(30).sees_costs) for name in TABLE}
     assert seen == {name: float(row[0] or row[1]) for name, row in TABLE.items()}
-    assert float(METHODS["oracle"].switches(30).knows_costs) == 1.0
-    assert float(METHODS["termpg"].switches(30).knows_costs) == 0.0
+    assert float(METHODS["oracle"].method_params(30).knows_costs) == 1.0
+    assert float(METHODS["termpg"].method_params(30).knows_costs) == 0.0
 
 
 def test_optimism_weights_are_one_of_four():
     for kind in ("min", "std", "mean", "logit"):
-        optimism = find_method("termpg", optimism=kind).switches(30).optimism
+        optimism = find_method("termpg", optimism=kind).method_params(30).optimism
         weights = {
             k: float(getattr(optimism, k)) for k in ("min", "std", "mean", "logit")
         }
@@ -108,7 +108,7 @@ def test_optimism_weights_are_one_of_four():
 
 def test_all_methods_are_the_same_program():
     shapes = {
-        str(jax.tree.map(lambda x: (x.shape, x.dtype), method.switches(30)))
+        str(jax.tree.map(lambda x: (x.shape, x.dtype), method.method_params(30)))
         for method in (m.for_environment("breakout") for m in METHODS.values())
     }
     assert len(shapes) == 1
@@ -124,7 +124,7 @@ def test_a_matched_discount_comes_from_the_table_of_environments():
     given = find_method("pg_matched", discount=0.5)
     assert given.for_environment("pacman").discount == 0.5
     with pytest.raises(ValueError, match="for_environment"):
-        method.switches(30)
+        method.method_params(30)
 
 
 def test_changes_are_taken_and_none_means_no_change():

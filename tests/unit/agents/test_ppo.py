@@ -23,7 +23,7 @@ from termdp.agents.update import (
     Learner,
     PolicyState,
     forward,
-    rounded,
+    cast_kernels,
     split,
     standardise,
 )
@@ -80,11 +80,11 @@ def unroll(learner, *args):
 def make_examples(learner, carry=None):
     """A rollout whose entries are all different, so that each can be recognised."""
     number = jnp.arange(T * B, dtype=jnp.float32).reshape(T, B)
-    seen = PolicyInput(
+    inputs = PolicyInput(
         jnp.stack([number, -number], axis=-1), jnp.stack([number, 0 * number], -1)
     )
     return Examples(
-        seen=seen,
+        inputs=inputs,
         starts=(number % 5) == 0,
         carry=learner.network.initial_carry((B,)) if carry is None else carry,
         actions=(number % 3).astype(jnp.int32),
@@ -98,7 +98,7 @@ def make_examples(learner, carry=None):
 def test_split_gives_each_step_exactly_once(key):
     learner = make_learner(recurrent=False)
     batches = split(learner, make_examples(learner), key, 3)
-    number = np.asarray(batches.seen.observation[..., 0])
+    number = np.asarray(batches.inputs.observation[..., 0])
     assert number.shape == (3, 8)
     assert sorted(number.ravel()) == list(range(T * B))
     assert number.ravel().tolist() != sorted(number.ravel()), "not shuffled"
@@ -115,7 +115,7 @@ def test_split_keeps_sequences_whole_and_with_their_memory(key):
     learner = make_learner(recurrent=True)
     of_env = jnp.broadcast_to(jnp.arange(B, dtype=jnp.float32)[:, None], (B, 5))
     batches = split(learner, make_examples(learner, (of_env, 10 * of_env)), key, 2)
-    number = np.asarray(batches.seen.observation[..., 0])
+    number = np.asarray(batches.inputs.observation[..., 0])
     assert number.shape == (2, 2, T)
     env = number[..., 0]
     assert sorted(env.ravel()) == list(range(B))
@@ -138,21 +138,21 @@ def updated(precision, key):
     learner = Learner(network, Discrete(3), optax.sgd(1e-3), False)
     rng = np.random.default_rng(0)
     grids = jnp.asarray(rng.random((T, B, 6, 6, 2)) < 0.3)
-    seen = PolicyInput(grids, jnp.asarray(rng.random((T, B, 2)), jnp.float32))
+    inputs = PolicyInput(grids, jnp.asarray(rng.random((T, B, 2)), jnp.float32))
     examples = make_examples(learner)
     examples = dataclasses.replace(
         examples,
-        seen=seen,
+        inputs=inputs,
         policy=jnp.zeros((T, B, 3)),
         values=jnp.zeros((T, B)),
         targets=jnp.asarray(rng.normal(size=(T, B)), jnp.float32),
     )
-    params = network.init(jax.random.key(1), (), jax.tree.map(lambda x: x[0], seen))
+    params = network.init(jax.random.key(1), (), jax.tree.map(lambda x: x[0], inputs))
     state = PolicyState(params, learner.optimiser.init(params), jnp.float32(0.2))
     update = jax.jit(partial(ppo.update, learner, config=ppo.PPOConfig()))
     after = update(state, examples, key)[0].params
     change = jax.tree.map(lambda a, b: a - b, after, params)
-    return len(rounded(learner, params)), ravel_pytree(change)[0]
+    return len(cast_kernels(learner, params)), ravel_pytree(change)[0]
 
 
 def test_an_update_in_low_precision_is_nearly_the_update(key):
@@ -174,18 +174,18 @@ def test_unrolling_is_stepping_with_resets_at_starts(key):
     learner = make_learner(recurrent=True)
     k1, k2, k3, k4 = jax.random.split(key, 4)
     carry = (jax.random.normal(k1, (B, 5)), jax.random.normal(k2, (B, 5)))
-    seen = PolicyInput(jax.random.normal(k3, (T, B, 2)), jnp.zeros((T, B, 2)))
+    inputs = PolicyInput(jax.random.normal(k3, (T, B, 2)), jnp.zeros((T, B, 2)))
     starts = np.zeros((T, B), bool)
     starts[0, 0] = starts[2, 1] = starts[5, 3] = True
-    first = jax.tree.map(lambda x: x[0], seen)
+    first = jax.tree.map(lambda x: x[0], inputs)
     params = jax.jit(learner.network.init)(k4, carry, first)
     step = jax.jit(learner.network.apply)
-    policies, values = unroll(learner, params, carry, seen, jnp.asarray(starts))
+    policies, values = unroll(learner, params, carry, inputs, jnp.asarray(starts))
     memory = [np.array(c) for c in carry]
     for t in range(T):
         for part in memory:
             part[starts[t]] = 0.0
-        row = jax.tree.map(lambda x, t=t: x[t], seen)
+        row = jax.tree.map(lambda x, t=t: x[t], inputs)
         after, (policy, value) = step(params, tuple(memory), row)
         np.testing.assert_allclose(policies[t], policy, atol=1e-5)
         np.testing.assert_allclose(values[t], value, atol=1e-5)
@@ -197,14 +197,14 @@ def test_forward_of_minibatches_is_the_unrolled_rollout(key):
     k1, k2, k3 = jax.random.split(key, 3)
     carry = (jax.random.normal(k1, (B, 5)), jax.random.normal(k2, (B, 5)))
     examples = make_examples(learner, carry)
-    first = jax.tree.map(lambda x: x[0], examples.seen)
+    first = jax.tree.map(lambda x: x[0], examples.inputs)
     params = jax.jit(learner.network.init)(k3, carry, first)
-    _, values = unroll(learner, params, carry, examples.seen, examples.starts)
+    _, values = unroll(learner, params, carry, examples.inputs, examples.starts)
     batches = split(learner, examples, key, 2)
     of_batch = jax.jit(lambda batch: forward(learner, params, batch))
     for index in range(2):
         batch = jax.tree.map(lambda x, index=index: x[index], batches)
-        env = np.asarray(batch.seen.observation[:, 0, 0]).astype(int)
+        env = np.asarray(batch.inputs.observation[:, 0, 0]).astype(int)
         found = of_batch(batch)[1]
         np.testing.assert_allclose(found, np.asarray(values)[:, env].T, atol=1e-5)
 
@@ -212,12 +212,12 @@ def test_forward_of_minibatches_is_the_unrolled_rollout(key):
 def acted_examples(learner, params, key):
     """A rollout as the network itself would have acted, advantage for action 0."""
     observations = jax.random.normal(key, (T, B, 2))
-    seen = PolicyInput(observations, jnp.zeros((T, B, 2)))
-    policy, values = unroll(learner, params, (), seen, jnp.zeros((T, B), bool))
+    inputs = PolicyInput(observations, jnp.zeros((T, B, 2)))
+    policy, values = unroll(learner, params, (), inputs, jnp.zeros((T, B), bool))
     actions = learner.distribution.sample(key, policy)
     advantages = jnp.where(actions == 0, 1.0, -1.0)
     return Examples(
-        seen=seen,
+        inputs=inputs,
         starts=jnp.zeros((T, B), bool),
         carry=(),
         actions=actions,
@@ -230,8 +230,8 @@ def acted_examples(learner, params, key):
 
 def start_learning(key):
     learner = make_learner(recurrent=False)
-    seen = PolicyInput(jnp.zeros((B, 2)), jnp.zeros((B, 2)))
-    params = jax.jit(learner.network.init)(key, (), seen)
+    inputs = PolicyInput(jnp.zeros((B, 2)), jnp.zeros((B, 2)))
+    params = jax.jit(learner.network.init)(key, (), inputs)
     return learner, PolicyState(
         params, learner.optimiser.init(params), jnp.float32(0.2)
     )
@@ -265,7 +265,7 @@ def test_an_update_makes_the_better_action_likelier(update, key):
     learner, state = start_learning(key)
     examples = acted_examples(learner, state.params, key)
     new, report = jax.jit(lambda *args: update(learner, *args))(state, examples, key)
-    policy, values = unroll(learner, new.params, (), examples.seen, examples.starts)
+    policy, values = unroll(learner, new.params, (), examples.inputs, examples.starts)
     gain = jax.nn.log_softmax(policy) - jax.nn.log_softmax(examples.policy)
     assert float(gain[..., 0].mean()) > 0
     assert float(jnp.mean(values - examples.values)) > 0

@@ -36,7 +36,7 @@ def test_observers_of_one_game_that_differ_in_numbers_share_a_program():
     job = jobs["usual + patient"].training_job()
     assert job.windows == (30, 30, 60, 60)
     assert job.max_window == 60
-    assert job.switches().window.tolist() == [30, 30, 60, 60]
+    assert job.method_params().window.tolist() == [30, 30, 60, 60]
     assert [p.observer.bias for p in job.run_params] == [6.0, 6.0, 9.0, 9.0]
     assert {p.observer.capacity for p in job.run_params} == {60}
     assert jobs["other"].training_job().run_params is None

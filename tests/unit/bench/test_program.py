@@ -8,7 +8,7 @@ import pytest
 
 from termdp.bench import program
 from termdp.bench.plan import make_jobs
-from termdp.training.loop import Trainer
+from termdp.runs.program import Trainer
 from tiny_bench import tiny_plan
 
 ITERATIONS = 20

@@ -267,10 +267,10 @@ def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
         return jnp.sum(ensemble.apply_member(which, weights, obs, actions) ** 2)
 
     weights = jax.tree.map(lambda x: x[0], state.params.network)
-    exact, rounded = total(weights, state.network), total(weights, network)
-    assert rounded.dtype == jnp.float32
-    assert float(exact) != float(rounded)
-    assert float(rounded) == pytest.approx(float(exact), rel=0.05)
+    exact, cast_kernels = total(weights, state.network), total(weights, network)
+    assert cast_kernels.dtype == jnp.float32
+    assert float(exact) != float(cast_kernels)
+    assert float(cast_kernels) == pytest.approx(float(exact), rel=0.05)
     for g, h in zip(
         jax.tree.leaves(jax.grad(total)(weights, state.network)),
         jax.tree.leaves(jax.grad(total)(weights, network)),

@@ -11,7 +11,7 @@ import termdp
 from termdp.agents.methods import find_method
 from termdp.people.driving.rides import record, replay
 from termdp.people.driving.trained import PolicyProgram, drivers_in, policy_driver
-from termdp.training.loop import Job, Trainer
+from termdp.runs.program import Job, Trainer
 from tiny_config import tiny
 
 TINY = tiny(

@@ -13,8 +13,8 @@ import numpy as np
 from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import MAX_SEED, Ride, record_with_ends
 from termdp.people.driving.trained import PolicyProgram, policy_driver
-from termdp.training import snapshots
-from termdp.training.evaluate import TrainedRun, open_run
+from termdp.runs import snapshots
+from termdp.runs.evaluate import TrainedRun, open_run
 
 
 def runs_in(folder: Path) -> list[Path]:

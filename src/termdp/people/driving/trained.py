@@ -15,10 +15,10 @@ from termdp.envs.backseat import BackseatDriver
 from termdp.observer import watch
 from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import game
-from termdp.training import cost_features
-from termdp.training.evaluate import TrainedRun, open_run
-from termdp.training.loop import Trainer
-from termdp.training.types import TrainState
+from termdp.runs import cost_features
+from termdp.runs.evaluate import TrainedRun, open_run
+from termdp.runs.program import Trainer
+from termdp.runs.types import TrainState
 
 
 class PolicyProgram:
@@ -54,39 +54,39 @@ class PolicyProgram:
         self, params: Any, key: jax.Array, observation: jax.Array, memory: Any
     ) -> tuple[jax.Array, Any]:
         """Sample an action as in training, then remember what it cost."""
-        weights, costs, switches = params
+        weights, costs, method_params = params
         carry, recent, (seen, window_cost) = memory
-        cost = self._cost_features(costs, switches, recent, window_cost)
+        cost = self._cost_features(costs, method_params, recent, window_cost)
         batch = PolicyInput(observation[None], cost)
         carry, (policy, _) = self.learner.network.apply(weights, carry, batch)
         action = self.learner.distribution.sample(key, policy)
         if recent is not None:
-            newest = cost_features.channel_costs(switches, costs, batch[0], action)
+            newest = cost_features.channel_costs(method_params, costs, batch[0], action)
             recent = cost_features.remember(recent, newest)
         true_cost = jnp.asarray(self.observer.cost(observation, action[0]), jnp.float32)
         seen, verdict = watch(self.observer, seen, true_cost, jnp.float32(1))
         return action[0], (carry, recent, (seen, verdict.window_cost))
 
     def _cost_features(
-        self, costs: Any, switches: Any, recent: Any, window_cost: jax.Array
+        self, costs: Any, method_params: Any, recent: Any, window_cost: jax.Array
     ) -> jax.Array:
-        """What the policy sees of costs, as in `termdp.training.rollout`."""
+        """What the policy sees of costs, as in `termdp.runs.collect`."""
         true_cost = window_cost[None]
         bias = self.observer.bias
-        known = cost_features.features(switches, true_cost - bias, true_cost)
+        known = cost_features.features(method_params, true_cost - bias, true_cost)
         if recent is None:
-            return switches.knows_costs * known
-        sums = cost_features.recent_sums(recent, switches.window)
-        learned = cost_features.accumulate(switches, costs, sums)
-        estimate = cost_features.features(switches, learned.logit, learned.policy_input)
-        return jnp.where(switches.knows_costs > 0, known, estimate)
+            return method_params.knows_costs * known
+        sums = cost_features.recent_sums(recent, method_params.window)
+        learned = cost_features.accumulate(method_params, costs, sums)
+        estimate = cost_features.features(method_params, learned.logit, learned.policy_input)
+        return jnp.where(method_params.knows_costs > 0, known, estimate)
 
 
 def policy_driver(
     name: str, program: PolicyProgram, trainer: Trainer, state: TrainState, run: int = 0
 ) -> Driver:
     """One of a trainer's runs, in some state of its training, at the wheel."""
-    chosen = (state.policy.params, state.costs, trainer.switches)
+    chosen = (state.policy.params, state.costs, trainer.method_params)
     return Driver(name, program, jax.tree.map(lambda x: x[run], chosen))
 
 

@@ -26,7 +26,7 @@ from termdp.observer import Observer
 from termdp.people.models import percepts
 from termdp.people.models.passenger_cost import PassengerCost
 from termdp.people.models.window_fit import ACTIONS
-from termdp.training.checkpoint import named_arrays, restore
+from termdp.runs.checkpoint import named_arrays, restore
 
 FORMAT = "termdp observer"
 VERSION = 1

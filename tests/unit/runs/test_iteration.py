@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from termdp.agents.methods import find_method
-from termdp.training.cost_features import Accumulated, FreshCosts
-from termdp.training.iteration import shaped_rewards, step_discounts
-from termdp.training.types import Rollout
+from termdp.runs.cost_features import Accumulated, FreshCosts
+from termdp.runs.improve import shaped_rewards, step_discounts
+from termdp.runs.types import Rollout
 
 # Four environments: goes on, game over, stopped, truncated.
 TRUE_SURVIVAL, LEARNED_SURVIVAL = 0.75, 0.6
@@ -63,12 +63,12 @@ DISCOUNTS = [
 
 @pytest.mark.parametrize(("method", "handling", "discount", "kept"), DISCOUNTS)
 def test_discounts_by_hand(method, handling, discount, kept):
-    switches = find_method(method, stop_handling=handling).switches(30)
-    found = step_discounts(switches, played(), fresh())
+    method_params = find_method(method, stop_handling=handling).method_params(30)
+    found = step_discounts(method_params, played(), fresh())
     np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
     if not method.startswith("termpg"):
         # The same in a program in which nobody learns costs.
-        found = step_discounts(switches, played(), None)
+        found = step_discounts(method_params, played(), None)
         np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
 
 
@@ -87,9 +87,9 @@ REWARDS = [
 
 @pytest.mark.parametrize(("method", "changes", "expected"), REWARDS)
 def test_rewards_by_hand(method, changes, expected):
-    switches = find_method(method, **changes).switches(30)
-    found = shaped_rewards(switches, played(), fresh())
+    method_params = find_method(method, **changes).method_params(30)
+    found = shaped_rewards(method_params, played(), fresh())
     np.testing.assert_allclose(found[0], expected, rtol=1e-6)
     if method.startswith("pg"):
-        found = shaped_rewards(switches, played(), None)
+        found = shaped_rewards(method_params, played(), None)
         np.testing.assert_allclose(found[0], expected, rtol=1e-6)

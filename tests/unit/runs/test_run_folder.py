@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from termdp.agents.ppo import PPOConfig
-from termdp.training.config import TrainConfig
-from termdp.training.run_folder import RunFolder, RunSettings, write_json
-from termdp.training.session import check_health, chunk_length, chunks
+from termdp.runs.config import TrainConfig
+from termdp.runs.folder import RunFolder, RunSettings, write_json
+from termdp.runs.runner import check_health, chunk_length, chunks
 
 SETTINGS = RunSettings(
     env="breakout",
@@ -155,7 +155,7 @@ JOB = SimpleNamespace(
 
 def health(observation, weight=1.0, **reports):
     state = SimpleNamespace(
-        scene=SimpleNamespace(observations=np.array([observation])),
+        rollout_state=SimpleNamespace(observations=np.array([observation])),
         policy=SimpleNamespace(params={"w": np.ones(2)}),
         costs=SimpleNamespace(params={"w": np.array([weight])}),
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from termdp.render.games import drawer, picture
 from termdp.render.strip import Curve, Panel, film, save_gif
-from termdp.training.evaluate import Watched
+from termdp.runs.evaluate import Watched
 
 COST, TRUE, LEARNED = "#f6c453", "#ff6b6b", "#5ab0ff"
 SUFFIXES = (".gif", ".mp4")

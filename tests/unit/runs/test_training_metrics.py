@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from termdp.training import metrics
-from termdp.training.cost_features import Accumulated, FreshCosts
-from termdp.training.types import Rollout
+from termdp.runs import metrics
+from termdp.runs.cost_features import Accumulated, FreshCosts
+from termdp.runs.types import Rollout
 
 
 def played():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from termdp.agents.ppo import PPOConfig
-from termdp.training.presets import for_preset, make_config, network_kind
+from termdp.runs.presets import for_preset, make_config, network_kind
 
 
 def environment(*shape):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import struct
 
-from termdp.training import checkpoint
+from termdp.runs import checkpoint
 
 
 @struct.dataclass

@@ -1,7 +1,7 @@
 """Many iterations, many runs, one compiled program.
 
 Runs (methods × seeds) are the leading axis of everything: `vmap` makes one program of
-them, and `lax.scan` runs a chunk of iterations without coming back to Python.
+them, and a loop on the device runs a chunk of iterations without coming back to Python.
 """
 
 import dataclasses
@@ -12,29 +12,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from termdp.agents import ppo
-from termdp.agents.actor_critic import (
-    ActorCritic,
-    PolicyInput,
-    RecurrentActorCritic,
-    make_torso,
-)
-from termdp.agents.distributions import Discrete, for_action_space
-from termdp.agents.methods import Method, MethodSwitches
-from termdp.agents.update import Learner, PolicyState, PolicyUpdate
+from termdp.agents.actor_critic import PolicyInput, make_actor
+from termdp.agents.distributions import Distribution, for_action_space
+from termdp.agents.method_params import MethodParams, method_params
+from termdp.agents.methods import Method
+from termdp.agents.update import Learner, PolicyState
 from termdp.costs import buffer as cost_buffer
 from termdp.costs import ensemble
-from termdp.costs.network import ActionSpec
-from termdp.training import rollout
-from termdp.training.config import TrainConfig
-from termdp.training.cost_features import NUM_FEATURES
-from termdp.training.iteration import Program, train_iteration
-from termdp.training.metrics import Metrics
-from termdp.training.rollout import World
-from termdp.training.types import TrainState
+from termdp.runs.collect import Mind, collect, initial_rollout_state
+from termdp.runs.config import TrainConfig, remembered_steps
+from termdp.runs.cost_features import NUM_FEATURES, empty_memory
+from termdp.runs.improve import Recipe, TrainState, improve
+from termdp.runs.metrics import Metrics
 
 RUNS = "runs"  # the axis that devices share
 
@@ -50,7 +41,6 @@ class Job:
         seeds: one seed per run.
         config: sizes and rates.
         num_iterations: how long the runs are.
-        policy_update: the policy-gradient algorithm (ALG-PG); None for PPO.
         run_params: parameters of each run, where their observers differ in numbers;
             None if `params` serve all.
     """
@@ -61,20 +51,18 @@ class Job:
     seeds: tuple[int, ...]
     config: TrainConfig
     num_iterations: int
-    policy_update: PolicyUpdate | None = None
     run_params: tuple[Any, ...] | None = None
 
     @property
-    def windows(self) -> tuple[int, ...]:
-        """How far each run's learner may look back, were it not mistaken."""
-        each = self.run_params or (self.params,) * len(self.methods)
-        return tuple(self._window(params.observer) for params in each)
+    def distribution(self) -> Distribution:
+        """Of the actions."""
+        return for_action_space(self.env.action_space(self.params))
 
-    def _window(self, observer: Any) -> int:
-        """What the observer remembers; half a segment if that is unbounded."""
-        if observer.leak is not None or observer.window is None:
-            return self.config.costs.segment_length // 2
-        return int(observer.window)
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """How many steps the observer of each run remembers."""
+        each = self.run_params or (self.params,) * len(self.methods)
+        return tuple(remembered_steps(params.observer) for params in each)
 
     @property
     def max_window(self) -> int:
@@ -82,87 +70,86 @@ class Job:
         pairs = zip(self.methods, self.windows, strict=True)
         return max(method.learner_window(window) for method, window in pairs)
 
-    def switches(self) -> MethodSwitches:
+    def method_params(self) -> MethodParams:
         """The methods as numbers, stacked over runs."""
         pairs = zip(self.methods, self.windows, strict=True)
-        return _stacked([method.switches(window) for method, window in pairs])
+        return _stacked([method_params(method, window) for method, window in pairs])
 
 
-def make_program(job: Job) -> Program:
+def make_recipe(job: Job) -> Recipe:
     """Put together what is fixed when training is compiled."""
-    config = job.config
     recurrent = {method.recurrent for method in job.methods}
     if len(recurrent) > 1:
         raise ValueError(
             "expected methods that are all recurrent or all feed-forward in one job, "
             "got both: run them as two jobs"
         )
-    distribution = for_action_space(job.env.action_space(job.params))
-    torso = make_torso(config.network, config.filters, config.hidden, config.precision)
-    is_recurrent = recurrent.pop()
-    network = (
-        RecurrentActorCritic(torso, distribution.num_outputs, config.lstm_size)
-        if is_recurrent
-        else ActorCritic(torso, distribution.num_outputs)
-    )
     learns_costs = any(method.learns_costs for method in job.methods)
     if learns_costs:
-        config.costs.check_window(job.max_window)
-    return Program(
-        world=World(job.env, job.params),
-        learner=Learner(network, distribution, make_optimiser(job), is_recurrent),
-        policy_update=job.policy_update or partial(ppo.update, config=config.ppo),
-        config=config,
-        learns_costs=learns_costs,
+        job.config.costs.check_window(job.max_window)
+    distribution = job.distribution
+    config, is_recurrent = job.config, recurrent.pop()
+    actor = make_actor(
+        distribution,
+        is_recurrent,
+        (config.network, config.filters, config.hidden, config.precision),
+        config.lstm_size,
     )
+    optimiser = job.config.algorithm.make_optimiser(job.num_iterations)
+    learner = Learner(actor.network, distribution, actor.is_recurrent, optimiser)
+    return Recipe(learner, job.config, learns_costs)
 
 
-def make_optimiser(job: Job) -> optax.GradientTransformation:
-    """Adam, with a bound on the gradient and a falling rate where asked for."""
-    config = job.config
-    rate: Any = config.learning_rate
-    if config.anneal:
-        updates = config.ppo.num_epochs * config.ppo.num_minibatches
-        rate = optax.linear_schedule(rate, 0.0, job.num_iterations * updates)
-    adam = optax.adam(rate, eps=config.adam_eps)
-    if config.max_grad_norm is None:
-        return adam
-    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
-
-
-def initial_state(program: Program, key: jax.Array, max_window: int) -> TrainState:
+def initial_state(
+    recipe: Recipe, env: Any, params: Any, key: jax.Array, max_window: int
+) -> TrainState:
     """The state of one run before its first iteration."""
-    config, world, learner = program.config, program.world, program.learner
-    key, key_scene, key_policy, key_costs = jax.random.split(key, 4)
-    memory = None
-    if program.learns_costs:
-        channels = config.costs.members + 1
-        memory = jnp.zeros((max_window, channels, config.num_envs))
-    scene = rollout.initial_scene(world, learner, key_scene, config.num_envs, memory)
-    seen = PolicyInput(scene.observations, jnp.zeros((config.num_envs, NUM_FEATURES)))
-    params = learner.network.init(key_policy, scene.carry, seen)
+    config, learner = recipe.config, recipe.learner
+    key, key_envs, key_policy, key_costs = jax.random.split(key, 4)
+    recent = None
+    if recipe.learns_costs:
+        recent = empty_memory(max_window, config.costs.members, config.num_envs)
+    rollout_state = initial_rollout_state(
+        learner, env, params, key_envs, config.num_envs, recent
+    )
+    costs_seen = jnp.zeros((config.num_envs, NUM_FEATURES))
+    inputs = PolicyInput(rollout_state.observations, costs_seen)
+    weights = learner.network.init(key_policy, rollout_state.carry, inputs)
+    assert learner.optimiser is not None
     policy = PolicyState(
-        params, learner.optimiser.init(params), jnp.float32(config.kl_coef)
+        weights, learner.optimiser.init(weights), config.algorithm.initial_extra()
     )
     costs = buffer = None
-    if program.learns_costs:
-        actions = action_spec(learner.distribution)
-        example = scene.observations[0]
+    if recipe.learns_costs:
+        actions = learner.distribution.action_spec()
+        example = rollout_state.observations[0]
         costs = ensemble.init(key_costs, example, actions, config.costs)
         buffer = cost_buffer.init(
             example, actions, config.num_envs, config.rollout_steps, config.costs
         )
-    return TrainState(key, jnp.int32(0), scene, policy, costs, buffer)
+    return TrainState(key, jnp.int32(0), rollout_state, policy, costs, buffer)
 
 
-def action_spec(distribution: Any) -> ActionSpec:
-    """What actions look like to the cost networks."""
-    if isinstance(distribution, Discrete):
-        return ActionSpec(distribution.num_actions)
-    return ActionSpec(distribution.size, discrete=False)
+def train_iteration(
+    recipe: Recipe, env: Any, params: Any, method: MethodParams, state: TrainState
+) -> tuple[TrainState, Metrics]:
+    """One iteration of Algorithm 2, arXiv:2205.15376: collect, then improve."""
+    key, key_collect, key_improve = jax.random.split(state.key, 3)
+    mind = Mind(state.policy.params, state.costs, method)
+    rollout_state, rollout = collect(
+        recipe.learner,
+        mind,
+        env,
+        params,
+        state.rollout_state,
+        key_collect,
+        recipe.config.rollout_steps,
+    )
+    state = dataclasses.replace(state, key=key)
+    return improve(recipe, method, state, rollout, rollout_state, key_improve)
 
 
-class Trainer:
+class TrainProgram:
     """A job, compiled: `init` its runs, then `advance` them chunk by chunk.
 
     Args:
@@ -173,19 +160,14 @@ class Trainer:
 
     def __init__(self, job: Job, devices: Sequence[Any] | None = None):
         self.job = job
-        self.program = make_program(job)
+        self.recipe = make_recipe(job)
         self._mesh = _mesh_of(devices, len(job.seeds))
-        self.switches = self._spread(job.switches())
+        self.method_params = self._spread(job.method_params())
         # None where all runs see the same: then the parameters are constants.
         self.params = self._spread(job.run_params and _stacked(job.run_params))
         self._compiled: dict[int, Any] = {}
         self._start: Any = jax.jit(self._over_runs(self._start_run))
         self._compiled_start: Any = None
-        # Compiled once for all runs: what differs between them is an argument.
-        self.play = jax.jit(
-            partial(rollout.collect, self.program.world, self.program.learner),
-            static_argnames=("num_steps",),
-        )
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
@@ -201,13 +183,10 @@ class Trainer:
         self._compiled_start = self._start.lower(self._keys(), self.params).compile()
 
     def _start_run(self, key: jax.Array, params: Any) -> TrainState:
-        return initial_state(self._seeing(params), key, self.job.max_window)
-
-    def _seeing(self, params: Any) -> Program:
-        """The program in the world of one run."""
-        if params is None:
-            return self.program
-        return self.program._replace(world=World(self.job.env, params))
+        params = self.job.params if params is None else params
+        return initial_state(
+            self.recipe, self.job.env, params, key, self.job.max_window
+        )
 
     def _keys(self) -> jax.Array:
         keys = jnp.stack([jax.random.key(seed) for seed in self.job.seeds])
@@ -226,7 +205,7 @@ class Trainer:
         fitting = [room for room in self._compiled if room >= num_iterations]
         room = min(fitting, default=num_iterations)
         count = jnp.asarray(num_iterations, jnp.int32)
-        states, reports = self.compile(room)(states, self.switches, self.params, count)
+        states, reports = self.compile(room)(states, self.method_params, self.params, count)
         if num_iterations < room:
             reports = jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
         return states, reports
@@ -246,41 +225,44 @@ class Trainer:
             shapes = jax.eval_shape(self.init)
             count = jax.ShapeDtypeStruct((), jnp.int32)
             self._compiled[most_iterations] = advance.lower(
-                shapes, self.switches, self.params, count
+                shapes, self.method_params, self.params, count
             ).compile()
         return self._compiled[most_iterations]
 
     def _advance_runs(
         self,
         states: TrainState,
-        switches: MethodSwitches,
+        method: MethodParams,
         params: Any,
         count: jax.Array,
         most_iterations: int,
     ) -> tuple[TrainState, Metrics]:
         def run(
-            state: TrainState, switches: MethodSwitches, params: Any, count: jax.Array
+            state: TrainState, method: MethodParams, params: Any, count: jax.Array
         ) -> Any:
             # Traced once: the loop below finds what asking for the shapes has traced.
             @jax.jit
-            def one(state: TrainState, switches: MethodSwitches, params: Any) -> Any:
-                return train_iteration(self._seeing(params), switches, state)
+            def one(state: TrainState, method: MethodParams, params: Any) -> Any:
+                params = self.job.params if params is None else params
+                return train_iteration(
+                    self.recipe, self.job.env, params, method, state
+                )
 
             def step(at: jax.Array, carry: Any) -> tuple[TrainState, Metrics]:
                 state, reports = carry
-                state, report = one(state, switches, params)
+                state, report = one(state, method, params)
                 write = jax.lax.dynamic_update_index_in_dim
                 return state, jax.tree.map(
                     lambda rows, row: write(rows, row, at, 0), reports, report
                 )
 
-            _, shapes = jax.eval_shape(one, state, switches, params)
+            _, shapes = jax.eval_shape(one, state, method, params)
             reports = jax.tree.map(
                 lambda x: jnp.zeros((most_iterations, *x.shape), x.dtype), shapes
             )
             return jax.lax.fori_loop(0, count, step, (state, reports))
 
-        return self._over_runs(run, shared=1)(states, switches, params, count)
+        return self._over_runs(run, shared=1)(states, method, params, count)
 
     def _over_runs(self, function: Any, shared: int = 0) -> Any:
         """The function of one run, for all: each device maps over its own share.

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from termdp.agents.methods import MethodSwitches
+from termdp.agents.method_params import MethodParams
 from termdp.costs import ensemble, optimism
 from termdp.termination import window_sums
 
@@ -54,36 +54,66 @@ class FreshCosts:
 
 
 def features(
-    switches: MethodSwitches, logit: jax.Array, window_cost: jax.Array
+    method_params: MethodParams, logit: jax.Array, window_cost: jax.Array
 ) -> jax.Array:
     """What a policy sees of costs, `[..., 2]`: C and ρ(z); zeros for plain PPO."""
     both = jnp.stack([window_cost / _SCALE, jax.nn.sigmoid(logit)], axis=-1)
-    return switches.sees_costs * both
+    return method_params.sees_costs * both
+
+
+def visible_costs(
+    method_params: MethodParams,
+    costs: Any,
+    recent: jax.Array | None,
+    true_window_cost: jax.Array,
+    bias: Any,
+) -> jax.Array:
+    """The cost features before acting, `[B, 2]`: learned ones, or true ones if known.
+
+    Args:
+        method_params: whose method.
+        costs: the ensemble; None where no method of the program learns costs.
+        recent: its memory of the episode, `[W, K, B]`; None likewise.
+        true_window_cost: C so far, `[B]`.
+        bias: the observer's b.
+    """
+    known = features(method_params, true_window_cost - bias, true_window_cost)
+    if recent is None:
+        return method_params.knows_costs * known
+    sums = recent_sums(recent, method_params.window)
+    learned = accumulate(method_params, costs, sums)
+    estimate = features(method_params, learned.logit, learned.policy_input)
+    return jnp.where(method_params.knows_costs > 0, known, estimate)
 
 
 def channel_costs(
-    switches: MethodSwitches, costs: Any, observations: Any, actions: Any
+    method_params: MethodParams, costs: Any, observations: Any, actions: Any
 ) -> jax.Array:
     """Learned costs of steps `[..., K, B]`: the members', then the optimistic one."""
     members = ensemble.member_costs(costs, observations, actions)
-    optimistic = optimism.step_costs(switches.optimism, members)
+    optimistic = optimism.step_costs(method_params.optimism, members)
     channels = jnp.concatenate([members, optimistic[None]], axis=0)
     return jnp.moveaxis(channels, 0, -2)
 
 
-def accumulate(switches: MethodSwitches, costs: Any, sums: jax.Array) -> Accumulated:
+def accumulate(method_params: MethodParams, costs: Any, sums: jax.Array) -> Accumulated:
     """From window sums of the channels `[..., K, B]`."""
     members = jnp.moveaxis(sums[..., :-1, :], -2, 0)
     biases = ensemble.biases(costs)
     logit = optimism.optimistic_logit(
-        switches.optimism, sums[..., -1, :], members, biases
+        method_params.optimism, sums[..., -1, :], members, biases
     )
     return Accumulated(
         logit=logit,
         policy_input=optimism.policy_input(logit, biases),
-        uncertainty=optimism.uncertainty(switches.optimism, members),
+        uncertainty=optimism.uncertainty(method_params.optimism, members),
         mean=jnp.mean(members, axis=0),
     )
+
+
+def empty_memory(window: int, members: int, num_envs: int) -> jax.Array:
+    """The memory `[W, K, B]` at the start of an episode."""
+    return jnp.zeros((window, members + 1, num_envs))
 
 
 def remember(recent: jax.Array, newest: jax.Array) -> jax.Array:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import termdp
 from termdp.agents.actor_critic import PolicyInput, forget
 from termdp.agents.methods import find_method
-from termdp.training import cost_features, rollout
-from termdp.training.loop import Job, Trainer
+from termdp.runs import cost_features, rollout
+from termdp.runs.program import Job, Trainer
 from tiny_config import tiny
 from tiny_envs import Counter, CounterParams, action_is_cost
 
@@ -27,28 +27,28 @@ def play(method):
     params = env.default_params.replace(game=inner)
     trainer = Trainer(Job(env, params, (find_method(method),), (0,), tiny(), 1))
     state = jax.tree.map(lambda x: x[0], trainer.init())
-    switches = jax.tree.map(lambda x: x[0], trainer.switches)
+    method_params = jax.tree.map(lambda x: x[0], trainer.method_params)
     _, played = trainer.play(
         state.policy,
         state.costs,
-        switches,
-        state.scene,
+        method_params,
+        state.rollout_state,
         jax.random.key(1),
         num_steps=STEPS,
     )
-    return trainer.program.learner, state, switches, played
+    return trainer.program.learner, state, method_params, played
 
 
 @pytest.mark.parametrize("method", ["pg", "pg_recurrent", "oracle"])
 def test_next_values_are_of_what_followed_before_any_reset(method):
-    learner, state, switches, played = play(method)
+    learner, state, method_params, played = play(method)
     apply = jax.jit(learner.network.apply)
     ended = np.asarray(played.ended)
     assert ended.any()
     assert not ended.all()
     if method == "oracle":
         assert np.asarray(played.seen.cost).any()
-    carry = state.scene.carry
+    carry = state.rollout_state.carry
     for t in range(STEPS):
         # The counter goes up by one and adds the action, whether or not it ends there.
         step = jnp.stack([jnp.ones(4), played.actions[t].astype(jnp.float32)], axis=-1)
@@ -56,7 +56,7 @@ def test_next_values_are_of_what_followed_before_any_reset(method):
         seen = jax.tree.map(lambda x, t=t: x[t], played.seen)
         followed = PolicyInput(
             seen.observation + step,
-            switches.knows_costs * cost_features.features(switches, cost - BIAS, cost),
+            method_params.knows_costs * cost_features.features(method_params, cost - BIAS, cost),
         )
         carry, (_, here) = apply(state.policy.params, carry, seen)
         _, (_, there) = apply(state.policy.params, carry, followed)

@@ -2,7 +2,8 @@
 
 A checkpoint is a folder `checkpoints/<iteration>` that appears in one rename, after its
 files are on disk: a kill at any moment leaves the last complete one readable. Nothing
-here can execute code when read.
+here can execute code when read. Snapshots hold the policy's weights alone, and all of
+them stay: `snapshots/<steps>.safetensors`.
 """
 
 import hashlib
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+
+from termdp.arrays import named_arrays, restore
+from termdp.files import draft_of
 
 STATE_FILE = "state.safetensors"
 REPORTS_FILE = "reports.safetensors"
@@ -38,26 +41,20 @@ def save(
     """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{iteration:08d}"
-    draft = folder / f".{iteration:08d}.{os.getpid()}.draft"
-    if draft.exists():
-        shutil.rmtree(draft)
-    draft.mkdir()
-    save_file(named_arrays(state), draft / STATE_FILE)
-    save_file(
-        {k: np.ascontiguousarray(v) for k, v in reports.items()}, draft / REPORTS_FILE
-    )
-    manifest = {
-        "iteration": iteration,
-        "files": {name: _digest(draft / name) for name in (STATE_FILE, REPORTS_FILE)},
-        **extra,
-    }
-    (draft / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2))
-    for path in [*draft.iterdir(), draft]:
-        _to_disk(path)
-    if final.exists():
-        _set_aside(final)
-    os.replace(draft, final)
-    _to_disk(folder)
+    with draft_of(final) as draft:
+        draft.mkdir()
+        save_file(named_arrays(state), draft / STATE_FILE)
+        rows = {name: np.ascontiguousarray(v) for name, v in reports.items()}
+        save_file(rows, draft / REPORTS_FILE)
+        files = (STATE_FILE, REPORTS_FILE)
+        manifest = {
+            "iteration": iteration,
+            "files": {name: _digest(draft / name) for name in files},
+            **extra,
+        }
+        (draft / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2))
+        if final.exists():
+            _set_aside(final)
     for old in complete(folder)[:-KEEP]:
         _set_aside(old)
     for leftover in folder.glob(".*.draft"):
@@ -78,10 +75,7 @@ def complete(folder: Path) -> list[Path]:
 
 
 def load_latest(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
-    """Arrays, reports and manifest of the newest checkpoint that is whole.
-
-    A damaged one is an error that names the older one to fall back on, if there is one.
-    """
+    """Arrays, reports and manifest of the newest checkpoint; an error if damaged."""
     found = complete(folder)
     if not found:
         raise ValueError(
@@ -118,55 +112,51 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
         ) from error
 
 
-def named_arrays(state: Any) -> dict[str, np.ndarray]:
-    """The leaves of a pytree by path; random keys as their words."""
-    leaves = jax.tree_util.tree_flatten_with_path(state)[0]
-    return {
-        jax.tree_util.keystr(path): np.asarray(_without_key(leaf), order="C")
-        for path, leaf in leaves
-    }
-
-
-def restore(template: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A state like `template` (shapes are enough) with the saved leaves."""
-    leaves, structure = jax.tree_util.tree_flatten_with_path(template)
-    names = [jax.tree_util.keystr(path) for path, _ in leaves]
-    if set(names) != set(arrays):
-        odd = sorted(set(names) ^ set(arrays))
-        raise ValueError(
-            "expected a checkpoint of the same configuration, but it differs in "
-            f"{', '.join(odd[:3])}"
-        )
-    restored = []
-    for name, (_, leaf) in zip(names, leaves, strict=True):
-        array = arrays[name]
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        shape = array.shape[:-1] if is_key else array.shape
-        if shape != leaf.shape or not (is_key or array.dtype == leaf.dtype):
-            raise ValueError(
-                f"expected {name} of shape {leaf.shape} and type {leaf.dtype}, got "
-                f"{shape} and {array.dtype}: the configuration differs"
-            )
-        restored.append(
-            jax.random.wrap_key_data(jnp.asarray(array))
-            if is_key
-            else jnp.asarray(array)
-        )
-    return jax.tree_util.tree_unflatten(structure, restored)
-
-
-def _without_key(leaf: Any) -> Any:
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_data(leaf) if is_key else leaf
-
-
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+def planned_snapshots(total: int, count: int) -> tuple[int, ...]:
+    """After which of `total` iterations to take `count` snapshots, 0 and all included.
+
+    Policies change most in the beginning, so the distances grow: i²/(count − 1)².
+    """
+    if count == 0:
+        return ()
+    shares = (np.arange(count) / max(count - 1, 1)) ** 2
+    return tuple(sorted({round(total * float(share)) for share in shares}))
+
+
+def save_snapshot(run: Path, step: int, weights: Any) -> Path:
+    """Write the policy's weights `[seeds, ...]` after `step` steps."""
+    path = _snapshot(run, step)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(path) as draft:
+        save_file(named_arrays(weights), draft)
+    return path
+
+
+def snapshot_steps(run: Path) -> list[int]:
+    """After how many steps the run has snapshots, in order."""
+    found = (run / "snapshots").glob("*.safetensors")
+    return sorted(int(path.stem) for path in found if path.stem.isdigit())
+
+
+def load_snapshot(run: Path, step: int, template: Any) -> Any:
+    """The weights `[seeds, ...]` of one snapshot, in the form of `template`."""
+    path = _snapshot(run, step)
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return restore(template, load_file(path))
+    except (OSError, SafetensorError) as error:
+        raise ValueError(
+            f"expected a snapshot of a policy in {path}, but it is missing or damaged"
+        ) from error
+
+
+def _snapshot(run: Path, step: int) -> Path:
+    return run / "snapshots" / f"{step:010d}.safetensors"
+
+
+def restored(template: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A state like `template` (a function that makes one) from a checkpoint's arrays."""
+    return restore(jax.eval_shape(template), arrays)

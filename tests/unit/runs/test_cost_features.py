@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from termdp.agents.methods import find_method
-from termdp.training import cost_features
+from termdp.runs import cost_features
 
 LENGTH, CHANNELS, ENVS, MEMORY, ROLLOUTS = 5, 2, 3, 4, 3
 
@@ -79,12 +79,12 @@ def test_sums_over_rollouts_equal_the_twin(seed, window, end_rate):
 
 def test_features_by_hand_and_zero_for_who_sees_no_costs():
     logit, cost = jnp.array([0.0, np.log(3.0)]), jnp.array([5.0, -10.0])
-    seen = cost_features.features(find_method("termpg").switches(30), logit, cost)
+    seen = cost_features.features(find_method("termpg").method_params(30), logit, cost)
     # C over 5, and ρ(z).
     np.testing.assert_allclose(seen, [[1.0, 0.5], [-2.0, 0.75]], rtol=1e-6)
-    seen = cost_features.features(find_method("oracle").switches(30), logit, cost)
+    seen = cost_features.features(find_method("oracle").method_params(30), logit, cost)
     np.testing.assert_allclose(seen, [[1.0, 0.5], [-2.0, 0.75]], rtol=1e-6)
-    seen = cost_features.features(find_method("pg").switches(30), logit, cost)
+    seen = cost_features.features(find_method("pg").method_params(30), logit, cost)
     assert seen.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
@@ -96,10 +96,10 @@ class Ensemble:
 
 
 def accumulated(**changes):
-    switches = find_method("termpg", **changes).switches(30)
+    method_params = find_method("termpg", **changes).method_params(30)
     # Members' window sums 4, 5, 12; then the optimistic channel's: 3.
     sums = jnp.array([4.0, 5.0, 12.0, 3.0])[:, None]
-    found = cost_features.accumulate(switches, Ensemble, sums)
+    found = cost_features.accumulate(method_params, Ensemble, sums)
     return jax.tree.map(lambda x: float(x[0]), found)
 
 

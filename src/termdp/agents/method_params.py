@@ -1,0 +1,67 @@
+"""A method for the compiled program: numbers only, all traced."""
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from termdp.agents.methods import Method
+from termdp.costs.optimism import Optimism, make_optimism
+
+
+@struct.dataclass
+class MethodParams:
+    """What distinguishes methods that share a program; see `Method` for the words.
+
+    Attributes:
+        sees_costs: 1 where the policy sees the accumulated cost.
+        knows_costs: 1 where that is the true one.
+        dynamic_discount: 1 where the discount is multiplied by the chance of no stop.
+        discount: the constant.
+        stop_bootstraps: 1 where a stopped step goes on to the state that follows.
+        game_over_bootstraps: 1 where even the game's end does.
+        stop_penalty: p.
+        cost_penalty: α in r − α·C.
+        bonus: α in r + α·U(C).
+        optimism: how the cost networks become one.
+        window: the learner's w.
+    """
+
+    sees_costs: jax.Array
+    knows_costs: jax.Array
+    dynamic_discount: jax.Array
+    discount: jax.Array
+    stop_bootstraps: jax.Array
+    game_over_bootstraps: jax.Array
+    stop_penalty: jax.Array
+    cost_penalty: jax.Array
+    bonus: jax.Array
+    optimism: Optimism
+    window: jax.Array
+
+
+def method_params(method: Method, window: int) -> MethodParams:
+    """A method as numbers.
+
+    Args:
+        method: its discount must be known (`Method.for_environment`).
+        window: how many steps the observer remembers.
+    """
+    if method.discount is None:
+        raise ValueError(
+            "expected a discount, got a method that takes it from the environment: "
+            "call for_environment first, or give the number"
+        )
+    optimism = make_optimism(method.optimism, method.std_factor, method.uncertainty)
+    return MethodParams(
+        sees_costs=jnp.float32(method.learns_costs or method.knows_costs),
+        knows_costs=jnp.float32(method.knows_costs),
+        dynamic_discount=jnp.float32(method.dynamic_discount),
+        discount=jnp.float32(method.discount),
+        stop_bootstraps=jnp.float32(method.handles_ends != "cut"),
+        game_over_bootstraps=jnp.float32(method.handles_ends == "ignored"),
+        stop_penalty=jnp.float32(method.stop_penalty),
+        cost_penalty=jnp.float32(method.cost_penalty),
+        bonus=jnp.float32(method.bonus),
+        optimism=jax.tree.map(jnp.float32, optimism),
+        window=jnp.int32(method.learner_window(window)),
+    )

@@ -1,0 +1,289 @@
+"""Sizes and rates of a run, the presets, and the flat names that users give them.
+
+Every number has one name: as flag, as keyword, in a config file and in a run's folder.
+Those of the cost learner begin with `cost_`. The presets are such numbers, too.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from termdp.agents.a2c import A2CConfig
+from termdp.agents.methods import Method
+from termdp.agents.ppo import PPOConfig
+from termdp.costs.config import CostConfig
+from termdp.settings import PRECISIONS, check, nearest, number, numbers_of
+
+ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
+NETWORKS = ("auto", "grid", "image", "vector")
+COST_PREFIX = "cost_"
+# An observer without a window: what its learner looks back on.
+UNBOUNDED_WINDOW = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Sizes and rates of one run; the method and the environment stand apart.
+
+    Attributes:
+        algorithm: how the policy is improved (ALG-PG), with its own settings.
+        costs: settings of the cost learner.
+    """
+
+    num_envs: int = number(
+        64, "Environments stepped together.", least=1, most=1_000_000
+    )
+    rollout_steps: int = number(
+        32, "Steps of each environment per iteration.", least=1, most=1_000_000
+    )
+    gae_lambda: float = number(0.95, "λ of the advantage estimates.", least=0, most=1)
+    network: str = number(
+        "auto",
+        "Policy network: grid, image (42×42) or vector; auto looks at the observations.",
+        choices=NETWORKS,
+    )
+    filters: int = number(16, "Filters of the grid network's convolution.", least=1)
+    hidden: int = number(256, "Width of the dense layers.", least=1, most=100_000)
+    precision: str = number(
+        "float32",
+        "Precision of the trunk on grids and images; auto is bfloat16 on GPUs.",
+        choices=PRECISIONS,
+    )
+    lstm_size: int = number(
+        256, "Memory of recurrent policies.", least=1, most=100_000
+    )
+    algorithm: Any = PPOConfig()
+    costs: CostConfig = CostConfig()
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        check(self)
+
+    @property
+    def rollout_size(self) -> int:
+        """Steps per iteration, of all environments."""
+        return self.num_envs * self.rollout_steps
+
+    def num_iterations(self, steps: int) -> int:
+        """Whole iterations in a budget of steps."""
+        if steps < self.rollout_size:
+            raise ValueError(
+                f"expected steps to be at least one rollout ({self.rollout_size} "
+                f"steps: {self.num_envs} environments × {self.rollout_steps}), got "
+                f"{steps}"
+            )
+        iterations = steps // self.rollout_size
+        if iterations * self.algorithm.updates() >= 2**31:
+            most = (2**31 - 1) // self.algorithm.updates() * self.rollout_size
+            raise ValueError(
+                f"expected steps to be at most {most:,}, since updates are counted in 32 "
+                f"bits, got {steps}"
+            )
+        return iterations
+
+
+# The cost learner's rates were chosen online, on Space Invaders, where stops are rare
+# and the policy moves: less regularisation and larger steps than for fixed data, which
+# is gone through many times.
+FAST: dict[str, Any] = {
+    "precision": "auto",
+    "cost_learning_rate": 3e-3,
+    "cost_sparsity": 0.0,
+    "cost_weight_decay": 0.1,
+    "cost_num_steps": 8,
+    "cost_precision": "auto",
+}
+# Where observations are a few numbers of any size, such steps are too large in the end:
+# policies find the errors that the last segments left behind. Chosen on the recommender,
+# seeds 100 to 102. More segments cost little there.
+FAST_ON_VECTORS: dict[str, Any] = {
+    "hidden": 64,
+    "cost_rate_decay_steps": 300,
+    "cost_segments_per_step": 16,
+}
+# Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
+PAPER: dict[str, Any] = {
+    "num_envs": 8,
+    "rollout_steps": 128,
+    "gae_lambda": 1.0,
+    "learning_rate": 5e-5,
+    "anneal": False,
+    "adam_eps": 1e-8,
+    "max_grad_norm": None,
+    "num_epochs": 3,
+    "num_minibatches": 32,
+    "kl_target": 0.01,
+    "cost_num_steps": 30,
+    "cost_segments_per_step": 1,
+    "cost_draw": "trajectories",
+    "cost_weight_decay": 0.0,
+    "cost_sparsity": 0.0,
+    "cost_averaging": 0.0,
+    "cost_precision": "auto",
+}
+PAPER_ON_VECTORS: dict[str, Any] = {"hidden": 64}
+PRESETS = {"fast": (FAST, FAST_ON_VECTORS), "paper": (PAPER, PAPER_ON_VECTORS)}
+
+
+def make_config(
+    preset: str,
+    observation_shape: tuple[int, ...],
+    window: int = 1,
+    algorithm: Any = "ppo",
+    numbers: Mapping[str, Any] | None = None,
+) -> TrainConfig:
+    """The settings that follow from a preset, an environment and a user's numbers.
+
+    Args:
+        preset: `fast` or `paper`.
+        observation_shape: chooses the networks.
+        window: the longest window that is learned with.
+        algorithm: a name of `ALGORITHMS`, or an `Algorithm`.
+        numbers: what differs from the preset, by flat name; those of methods are left
+            to whoever made the method.
+    """
+    given = dict(numbers or {})
+    kind = network_kind(observation_shape)
+    for_all, for_vectors = PRESETS[find_preset(preset)]
+    chosen = {**for_all, **(for_vectors if kind == "vector" else {}), **given}
+    if chosen.get("network", "auto") == "auto":
+        chosen["network"] = "image" if preset == "paper" and kind == "grid" else kind
+    chosen.setdefault(COST_PREFIX + "network", chosen["network"])
+    config = TrainConfig(
+        **_of(TrainConfig, chosen),
+        algorithm=_make_algorithm(algorithm, chosen, given),
+        costs=CostConfig(**_of(CostConfig, chosen, COST_PREFIX)),
+    )
+    return _with_room_for(window, config)
+
+
+def find_preset(preset: str) -> str:
+    """The preset's name, if there is one."""
+    if preset not in PRESETS:
+        raise ValueError(f"expected a preset ({', '.join(PRESETS)}), got {preset!r}")
+    return preset
+
+
+def network_kind(shape: tuple[int, ...]) -> str:
+    """The network that fits observations of a shape."""
+    if len(shape) == 1:
+        return "vector"
+    if len(shape) == 3:
+        return "image" if shape[:2] == (42, 42) else "grid"
+    raise ValueError(
+        "expected observations that are vectors [D] or grids [height, width, "
+        f"channels], got shape {tuple(shape)}"
+    )
+
+
+def _make_algorithm(algorithm: Any, chosen: dict[str, Any], given: Any) -> Any:
+    if not isinstance(algorithm, str):
+        return algorithm
+    if algorithm not in ALGORITHMS:
+        raise ValueError(
+            f"expected an algorithm ({', '.join(ALGORITHMS)}), got {algorithm!r}"
+        )
+    settings = ALGORITHMS[algorithm]
+    known = numbers_of(settings)
+    for name in given:
+        if name in ALGORITHM_NUMBERS and name not in known:
+            raise ValueError(f"expected numbers of {algorithm}, got {name}: it has none")
+    return settings(**_of(settings, chosen))
+
+
+def _of(
+    settings: type, numbers: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Those of the numbers that a settings class has."""
+    return {
+        name: numbers[prefix + name]
+        for name in numbers_of(settings)
+        if prefix + name in numbers
+    }
+
+
+def _with_room_for(window: int, config: TrainConfig) -> TrainConfig:
+    """Segments must hold the longest window and as much after it."""
+    costs = config.costs
+    rows = costs.buffer_rows(config.num_envs, config.rollout_steps)
+    if 2 * window > rows:
+        raise ValueError(
+            f"expected a window of at most {rows // 2} steps, half of what the buffer "
+            f"keeps of an environment, got {window}: enlarge cost_buffer_steps"
+        )
+    length = costs.segment_length
+    while length < 2 * window:
+        length = min(2 * length, rows)
+    return dataclasses.replace(
+        config, costs=dataclasses.replace(costs, segment_length=length)
+    )
+
+
+def remembered_steps(observer: Any) -> int:
+    """How far a learner should look back to see what the observer remembers."""
+    if observer.leak is not None or observer.window is None:
+        return UNBOUNDED_WINDOW
+    return int(observer.window)
+
+
+# ---- flat names -------------------------------------------------------------------
+
+METHOD_NUMBERS = numbers_of(Method)
+SIZE_NUMBERS = numbers_of(TrainConfig)
+ALGORITHM_NUMBERS = {
+    name: field
+    for settings in reversed(ALGORITHMS.values())
+    for name, field in numbers_of(settings).items()
+}
+COST_NUMBERS = {
+    COST_PREFIX + name: field for name, field in numbers_of(CostConfig).items()
+}
+GROUPS = {
+    "method": METHOD_NUMBERS,
+    "algorithm": ALGORITHM_NUMBERS,
+    "sizes": SIZE_NUMBERS,
+    "cost learner": COST_NUMBERS,
+}
+NUMBERS: dict[str, dataclasses.Field] = {
+    name: field for group in GROUPS.values() for name, field in group.items()
+}
+# The name that papers and older runs use.
+ALIASES = {"stop_handling": "end_handling"}
+
+
+def split_numbers(
+    numbers: Mapping[str, Any], environment_names: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Numbers of the run, and those of the environment; others are refused.
+
+    Args:
+        numbers: by flat name, as a user gave them.
+        environment_names: what the environment calls its own.
+    """
+    known = set(environment_names)
+    of_run, of_env = {}, {}
+    for given, value in numbers.items():
+        name = ALIASES.get(given, given)
+        if name in NUMBERS:
+            of_run[name] = value
+        elif name in known:
+            of_env[name] = value
+        else:
+            raise ValueError(
+                f"expected a number of the run or of its environment, got {given!r}: "
+                f"{nearest(name, [*NUMBERS, *known])} `termdp train --print-config` "
+                "lists those of the run"
+            )
+    return of_run, of_env
+
+
+def flat_numbers(method: Method, config: TrainConfig) -> dict[str, Any]:
+    """All numbers of a run by flat name: what decides how it goes on."""
+    parts = (("", method), ("", config.algorithm), ("", config))
+    flat = {
+        prefix + name: getattr(part, name)
+        for prefix, part in (*parts, (COST_PREFIX, config.costs))
+        if dataclasses.is_dataclass(part)
+        for name in numbers_of(part)
+    }
+    return flat | {"end_handling": method.handles_ends}

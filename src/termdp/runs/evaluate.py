@@ -1,0 +1,391 @@
+"""A trained agent at work: fresh episodes counted, or one watched closely."""
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.agents.actor_critic import Actor
+from termdp.costs import ensemble
+from termdp.intervals import mean_interval
+from termdp.observer import Observer
+from termdp.runs.agent import Agent, accumulated_after
+from termdp.runs.collect import (
+    Mind,
+    Rollout,
+    RolloutState,
+    collect,
+    initial_rollout_state,
+)
+from termdp.runs.result import Result
+from termdp.runs.spec import RunSpec, make_env
+from termdp.runs.train import load_agents
+from termdp.runs.agent import read_agent
+
+CHUNK = 64
+MOST_EPISODES = 100_000
+ENDS = ("game_over", "stopped", "truncated")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Fresh episodes of an agent, or of all agents of a run.
+
+    Attributes:
+        returns: sum of rewards of each episode.
+        lengths: steps of each episode.
+        ends: how each ended, one of `ENDS`.
+        parts: of a run with several seeds, the evaluation of each, by seed.
+    """
+
+    returns: np.ndarray
+    lengths: np.ndarray
+    ends: np.ndarray
+    parts: dict[int, "Evaluation"] = dataclasses.field(default_factory=dict)
+
+    @property
+    def return_mean(self) -> float:
+        """Mean return."""
+        return float(np.mean(self.returns))
+
+    @property
+    def return_interval(self) -> tuple[float, float] | None:
+        """95% interval of the mean: over seeds if there are several, else episodes."""
+        over_seeds = [part.return_mean for part in self.parts.values()]
+        values = over_seeds if len(over_seeds) > 1 else self.returns
+        if len(values) < 2:
+            return None
+        interval = mean_interval(np.asarray(values))
+        return float(interval.low), float(interval.high)
+
+    @property
+    def length_mean(self) -> float:
+        """Mean length."""
+        return float(np.mean(self.lengths))
+
+    @property
+    def stop_rate(self) -> float:
+        """Share of episodes that the observer stopped."""
+        return self._rate("stopped")
+
+    @property
+    def game_over_rate(self) -> float:
+        """Share of episodes that the game itself ended."""
+        return self._rate("game_over")
+
+    @property
+    def truncated_rate(self) -> float:
+        """Share of episodes that reached the time limit."""
+        return self._rate("truncated")
+
+    def _rate(self, end: str) -> float:
+        return float(np.mean(self.ends == end))
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        interval = self.return_interval
+        return {
+            "episodes": len(self.returns),
+            "return_mean": self.return_mean,
+            "return_interval": None if interval is None else list(interval),
+            "length_mean": self.length_mean,
+            "stop_rate": self.stop_rate,
+            "game_over_rate": self.game_over_rate,
+            "truncated_rate": self.truncated_rate,
+        }
+
+    def __repr__(self) -> str:
+        interval = self.return_interval
+        words = "" if interval is None else " ({:.4g} … {:.4g})".format(*interval)
+        return (
+            f"Evaluation({len(self.returns)} episodes: return {self.return_mean:.4g}"
+            f"{words}, length {self.length_mean:.4g}, stopped {self.stop_rate:.1%}, "
+            f"game over {self.game_over_rate:.1%})"
+        )
+
+
+def evaluate(
+    agent: Agent | Result | str | Path,
+    env: Any = None,
+    observer: Any = None,
+    episodes: int = 128,
+    deterministic: bool = False,
+    seed: int = 0,
+    params: Any = None,
+) -> Evaluation:
+    """Play fresh episodes, each from its beginning to its end.
+
+    Args:
+        agent: an `Agent`, a `Result`, or the folder of a run (all its seeds).
+        env: where: None for what the agent was trained on, an id, a JAX environment, or
+            a Gymnasium environment.
+        observer: who watches: None for the one in training (of an id: its own), False
+            for nobody, an `Observer`, or the file of one.
+        episodes: how many, per agent.
+        deterministic: the most probable actions instead of drawn ones.
+        seed: of the evaluation's own randomness.
+        params: parameters of your own JAX environment.
+
+    Example:
+        >>> import termdp
+        >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
+        >>> found = termdp.evaluate(agent, observer=False, episodes=4)
+        >>> found.stop_rate
+        0.0
+    """
+    if not 1 <= episodes <= MOST_EPISODES:
+        raise ValueError(f"expected 1 to {MOST_EPISODES} episodes, got {episodes}")
+    agents = agents_of(agent)
+    if env is None and isinstance(agent, Result) and observer is None:
+        env, params = agent.program.job.env, agent.program.job.params
+    if hasattr(env, "unwrapped"):
+        if observer is not None:
+            raise ValueError(
+                "expected no observer beside a Gymnasium environment: wrap it with "
+                "termdp.gym.ObserverWrapper(env, observer)"
+            )
+        play = functools.partial(_play_gymnasium, env)
+    else:
+        play = functools.partial(_play, *place_of(agents[0], env, params, observer))
+    key = jax.random.key(seed)
+    parts = {
+        one.card.spec.seed: play(
+            one, episodes, jax.random.fold_in(key, one.card.spec.seed), deterministic
+        )
+        for one in agents
+    }
+    return _pooled(parts)
+
+
+def agents_of(agent: Agent | Result | str | Path) -> list[Agent]:
+    """The agents that are meant: one, or those of all seeds of a run."""
+    if isinstance(agent, Agent):
+        return [agent]
+    if isinstance(agent, Result):
+        return [agent.agent(seed) for seed in agent.spec.all_seeds]
+    path = Path(agent)
+    return load_agents(path) if path.is_dir() else [read_agent(path)]
+
+
+def place_of(
+    agent: Agent, env: Any = None, params: Any = None, observer: Any = None
+) -> tuple[Any, Any]:
+    """Where an agent is to play: an observed environment and its parameters.
+
+    Never silently another one than in training: what cannot be known is asked for.
+    """
+    spec = agent.card.spec
+    if env is None:
+        for name in ("env", "observer"):
+            if name in spec.unserialised and not (name == "observer" and observer is not None):
+                raise ValueError(
+                    f"expected {name}=…, since the agent was trained with {name} of "
+                    "your own, which no file can hold"
+                )
+        env, params = make_env(spec.with_observer(observer), observer=_own(observer))
+    elif isinstance(env, str):
+        there = RunSpec(env=env, preset=spec.preset)
+        env, params = make_env(there.with_observer(observer), observer=_own(observer))
+    else:
+        same = params is None and getattr(env, "name", None) == spec.env
+        numbers = spec.env_numbers if same and observer is None else {}
+        there = RunSpec(env=spec.env, env_numbers=numbers, unserialised=("env",))
+        watcher = observer if observer is not None else None
+        env, params = make_env(there.with_observer(observer), env, params, _own(watcher))
+    _check_fits(agent, env, params)
+    return env, params
+
+
+def _own(observer: Any) -> Observer | None:
+    return observer if isinstance(observer, Observer) else None
+
+
+def _check_fits(agent: Agent, env: Any, params: Any) -> None:
+    shape = tuple(env.observation_space(params).shape)
+    actions = getattr(env.action_space(params), "n", None)
+    card = agent.card
+    if shape != card.observation_shape or actions != card.num_actions:
+        raise ValueError(
+            f"expected an environment with observations of shape "
+            f"{card.observation_shape} and {card.num_actions} actions, as in training, "
+            f"got {shape} and {actions} from {env.name}"
+        )
+
+
+@functools.partial(
+    jax.jit, static_argnames=("actor", "env", "num_steps", "deterministic")
+)
+def _collect(
+    actor: Actor,
+    mind: Mind,
+    env: Any,
+    params: Any,
+    state: RolloutState,
+    key: jax.Array,
+    num_steps: int,
+    deterministic: bool,
+) -> tuple[RolloutState, Rollout]:
+    return collect(actor, mind, env, params, state, key, num_steps, deterministic)
+
+
+def _play(
+    env: Any,
+    params: Any,
+    agent: Agent,
+    episodes: int,
+    key: jax.Array,
+    deterministic: bool,
+) -> Evaluation:
+    """Every environment plays exactly one episode, so that long ones are not missed."""
+    state = _begin(agent, env, params, episodes, key)
+    returns = np.full(episodes, np.nan)
+    lengths = np.zeros(episodes, int)
+    ends = np.full(episodes, "", object)
+    limit = int(params.max_steps_in_episode)
+    for _ in range(-(-limit // CHUNK)):
+        key, key_play = jax.random.split(key)
+        state, played = _collect(
+            agent.actor, agent.mind, env, params, state, key_play, CHUNK, deterministic
+        )
+        played = jax.tree.map(np.asarray, played)
+        ended = played.ended
+        for index in np.flatnonzero(ended.any(axis=0) & np.isnan(returns)):
+            first = int(np.argmax(ended[:, index]))
+            returns[index] = played.episode_returns[first, index]
+            lengths[index] = played.episode_lengths[first, index]
+            ends[index] = next(e for e in ENDS if getattr(played, e)[first, index])
+        if not np.isnan(returns).any():
+            break
+    return Evaluation(returns, lengths, ends)
+
+
+def _begin(
+    agent: Agent, env: Any, params: Any, num_envs: int, key: jax.Array
+) -> RolloutState:
+    recent = agent.initial_state(num_envs).recent_costs
+    return initial_rollout_state(agent.actor, env, params, key, num_envs, recent)
+
+
+def _play_gymnasium(
+    env: Any, agent: Agent, episodes: int, key: jax.Array, deterministic: bool
+) -> Evaluation:
+    """One episode after the other of a Gymnasium environment."""
+    seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
+    agent.reseed(seed)
+    returns, lengths, ends = [], [], []
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=seed if episode == 0 else None)
+        state, total, length, end = None, 0.0, 0, ""
+        while not end:
+            action, state = agent.predict(observation, state, None, deterministic)
+            observation, reward, terminated, truncated, info = env.step(action)
+            total, length = total + float(reward), length + 1
+            if terminated:
+                end = "stopped" if info.get("stopped", False) else "game_over"
+            elif truncated:
+                end = "truncated"
+        returns.append(total)
+        lengths.append(length)
+        ends.append(end)
+    return Evaluation(np.array(returns), np.array(lengths), np.array(ends, object))
+
+
+def _pooled(parts: dict[int, Evaluation]) -> Evaluation:
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    together = (
+        np.concatenate([getattr(part, name) for part in parts.values()])
+        for name in ("returns", "lengths", "ends")
+    )
+    return Evaluation(*together, parts=parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched:
+    """One episode, step by step.
+
+    Attributes:
+        states: the game's state before each step.
+        observations: what the agent saw.
+        costs: true cost of each step.
+        window_costs: true accumulated cost after each step.
+        learned_window_costs: the ensemble's mean of it; None without one.
+        stop_probabilities: true.
+        learned_stop_probabilities: the ensemble's; None without one.
+        bias: the observer's b.
+        end: how it ended.
+        total: its return.
+    """
+
+    states: list[Any]
+    observations: list[Any]
+    costs: np.ndarray
+    window_costs: np.ndarray
+    learned_window_costs: np.ndarray | None
+    stop_probabilities: np.ndarray
+    learned_stop_probabilities: np.ndarray | None
+    bias: float
+    end: str
+    total: float
+
+
+def watch_episode(
+    agent: Agent,
+    env: Any,
+    params: Any,
+    key: jax.Array,
+    limit: int,
+    deterministic: bool = False,
+) -> Watched:
+    """Play one episode of at most `limit` steps and keep everything."""
+    state = _begin(agent, env, params, 1, key)
+    learns = agent.card.method.learns_costs
+    states, observations, rows, estimates = [], [], [], []
+    for step in range(limit):
+        states.append(jax.tree.map(lambda x: x[0], state.env_states.game))
+        observations.append(np.asarray(state.observations[0]))
+        before = state
+        key_step = jax.random.fold_in(key, step)
+        state, played = _collect(
+            agent.actor, agent.mind, env, params, state, key_step, 1, deterministic
+        )
+        rows.append(played)
+        if learns:
+            estimates.append(_learned(agent.actor, agent.mind, before, played.actions[0]))
+        if bool(played.ended[0, 0]):
+            break
+    last = rows[-1]
+    end = next((e for e in ENDS if bool(getattr(last, e)[0, 0])), "cut short")
+    learned = np.array(estimates) if learns else None
+    return Watched(
+        states=states,
+        observations=observations,
+        costs=_column(rows, "costs"),
+        window_costs=_column(rows, "window_costs"),
+        learned_window_costs=None if learned is None else learned[:, 0],
+        stop_probabilities=_column(rows, "stop_probabilities"),
+        learned_stop_probabilities=None if learned is None else learned[:, 1],
+        bias=float(params.observer.bias),
+        end=end,
+        total=float(last.episode_returns[0, 0]),
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("actor",))
+def _learned(
+    actor: Actor, mind: Mind, before: RolloutState, actions: jax.Array
+) -> jax.Array:
+    """Accumulated cost and stop probability after one step, by the ensemble's mean."""
+    executed = actor.distribution.executed(actions)
+    recent = before.recent_costs
+    after = accumulated_after(mind, recent, before.observations, executed)
+    probability = jax.nn.sigmoid(after.mean - jnp.mean(ensemble.biases(mind.costs)))
+    return jnp.stack([after.mean[0], probability[0]])
+
+
+def _column(rows: list[Rollout], name: str) -> np.ndarray:
+    return np.array([float(getattr(row.truth, name)[0, 0]) for row in rows])

@@ -1,0 +1,231 @@
+"""Algorithm 2, lines 5–11 (arXiv:2205.15376): from a rollout to a better policy.
+
+A pure function of the training state and a rollout. It knows no environment, so it takes
+rollouts from wherever they come. Every method is this one with other numbers: see
+`termdp.agents.methods`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from termdp.advantages import gae
+from termdp.agents.method_params import MethodParams
+from termdp.agents.update import Examples, Learner, PolicyState
+from termdp.costs import buffer as cost_buffer
+from termdp.costs import ensemble, fit
+from termdp.costs.optimism import dynamic_discount
+from termdp.runs import cost_features, metrics
+from termdp.runs.collect import Rollout, RolloutState
+from termdp.runs.config import TrainConfig
+from termdp.runs.cost_features import FreshCosts
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is fixed when training is compiled: networks, optimiser, sizes."""
+
+    learner: Learner
+    config: TrainConfig
+    learns_costs: bool
+
+
+@struct.dataclass
+class TrainState:
+    """All that training changes: save this, and training goes on as if never stopped.
+
+    Attributes:
+        key: of all randomness to come.
+        iteration: how many are done.
+        rollout_state: where the environments stand.
+        policy: the agent.
+        costs: the cost ensemble; None when no method of the program learns costs.
+        buffer: past trajectories for it; None likewise.
+    """
+
+    key: jax.Array
+    iteration: jax.Array
+    rollout_state: RolloutState
+    policy: PolicyState
+    costs: Any
+    buffer: Any
+
+
+def improve(
+    recipe: Recipe,
+    method_params: MethodParams,
+    state: TrainState,
+    rollout: Rollout,
+    rollout_state: RolloutState,
+    key: jax.Array,
+) -> tuple[TrainState, metrics.Metrics]:
+    """Label the rollout, learn costs from it, recompute C, improve the policy.
+
+    Args:
+        recipe: networks, optimiser, sizes.
+        method_params: the method.
+        state: before the rollout.
+        rollout: what was played.
+        rollout_state: where the environments stand after it.
+        key: random key of this iteration's updates.
+
+    Returns:
+        The state after the iteration, and sums for the reports.
+    """
+    key_costs, key_policy = jax.random.split(key)
+    # Lines 5–9: label the steps, train the bootstrap ensemble.
+    costs, buffer, cost_report = learn_costs(
+        recipe, method_params, state, rollout, key_costs
+    )
+    # Line 10: accumulated costs, with the fresh networks. The inputs of the policy keep
+    # the C that was acted on.
+    recent = state.rollout_state.recent_costs
+    fresh, recent = recompute_costs(recipe, method_params, costs, recent, rollout)
+    # Line 11: improve the policy with the dynamic discount.
+    examples = as_examples(recipe, method_params, rollout, fresh)
+    policy, policy_report = recipe.config.algorithm.update(
+        recipe.learner, state.policy, examples, key_policy
+    )
+    report = metrics.of_iteration(rollout, fresh)
+    report |= {name: jnp.mean(value) for name, value in policy_report.items()}
+    report |= metrics.troubles(rollout_state.observations, (policy.params, costs))
+    new_state = replace(
+        state,
+        iteration=state.iteration + 1,
+        rollout_state=replace(rollout_state, recent_costs=recent),
+        policy=policy,
+        costs=costs,
+        buffer=buffer,
+    )
+    return new_state, report | cost_report
+
+
+def learn_costs(
+    recipe: Recipe,
+    method_params: MethodParams,
+    state: TrainState,
+    rollout: Rollout,
+    key: jax.Array,
+) -> tuple[Any, Any, metrics.Metrics]:
+    """Add the rollout to the buffer and train the cost networks on it."""
+    if not recipe.learns_costs:
+        return None, None, {}
+    config = recipe.config.costs
+    key_add, key_fit = jax.random.split(key)
+    labels = cost_buffer.step_labels(rollout.stopped, rollout.game_over)
+    buffer = cost_buffer.add(
+        key_add,
+        state.buffer,
+        rollout.inputs.observation,
+        recipe.learner.distribution.executed(rollout.actions),
+        rollout.starts,
+        labels,
+        config,
+    )
+    costs = ensemble.with_initial_bias(
+        state.costs, jnp.sum(rollout.stopped), jnp.sum(~rollout.game_over), config
+    )
+    costs, report = fit.update(key_fit, costs, buffer, method_params.window, config)
+    return costs, buffer, {"cost_loss": report.loss, "bias": report.bias}
+
+
+def recompute_costs(
+    recipe: Recipe,
+    method_params: MethodParams,
+    costs: Any,
+    recent: jax.Array | None,
+    rollout: Rollout,
+) -> tuple[FreshCosts | None, jax.Array | None]:
+    """C after each step by the fresh networks, and the memory to go on with."""
+    if costs is None or recent is None:
+        return None, None
+    executed = recipe.learner.distribution.executed(rollout.actions)
+    newest = cost_features.channel_costs(
+        method_params, costs, rollout.inputs.observation, executed
+    )
+    sums = cost_features.sums_with_history(
+        recent, newest, rollout.starts, method_params.window
+    )
+    memory = cost_features.memory_after(
+        recent, newest, rollout.starts, rollout.ended[-1]
+    )
+    fresh = FreshCosts(
+        accumulated=cost_features.accumulate(method_params, costs, sums),
+        members=newest[:, :-1],
+        bias=jnp.mean(ensemble.biases(costs)),
+    )
+    return fresh, memory
+
+
+def as_examples(
+    recipe: Recipe,
+    method_params: MethodParams,
+    rollout: Rollout,
+    fresh: FreshCosts | None,
+) -> Examples:
+    """Rewards as the method shapes them, its discounts, and the advantages."""
+    advantages = gae(
+        shaped_rewards(method_params, rollout, fresh),
+        rollout.values,
+        rollout.next_values,
+        step_discounts(method_params, rollout, fresh),
+        rollout.ended,
+        recipe.config.gae_lambda,
+    )
+    return Examples(
+        inputs=rollout.inputs,
+        starts=rollout.starts,
+        carry=rollout.carry,
+        actions=rollout.actions,
+        dist_params=rollout.dist_params,
+        values=rollout.values,
+        advantages=advantages,
+        targets=advantages + rollout.values,
+    )
+
+
+def step_discounts(
+    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
+) -> jax.Array:
+    """γ_t = discount × (1 − ρ(z_t) if dynamic), 0 where nothing follows.
+
+    1 − ρ(z_t) is the dynamic discount of section 4.2, arXiv:2205.15376. A truncation
+    always bootstraps; a stop does unless the method cuts there; the game's own end
+    never does, except for the method that ignores all ends.
+    """
+    survival = _survival(method_params, rollout, fresh)
+    dynamic = jnp.where(method_params.dynamic_discount > 0, survival, 1.0)
+    discounts = method_params.discount * dynamic
+    discounts = jnp.where(
+        rollout.stopped, method_params.stop_bootstraps * discounts, discounts
+    )
+    return jnp.where(
+        rollout.game_over, method_params.game_over_bootstraps * discounts, discounts
+    )
+
+
+def _survival(
+    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
+) -> jax.Array:
+    """1 − P(stop) of each step: as learned, or true for the method that knows it."""
+    learned = None if fresh is None else dynamic_discount(fresh.accumulated.logit)
+    if rollout.truth is None:
+        return jnp.ones_like(rollout.rewards) if learned is None else learned
+    true = 1.0 - rollout.truth.stop_probabilities
+    if learned is None:
+        return true
+    return jnp.where(method_params.knows_costs > 0, true, learned)
+
+
+def shaped_rewards(
+    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
+) -> jax.Array:
+    """r_t − p on a stop − α·C_optimistic + α·U(C)."""
+    rewards = rollout.rewards - method_params.stop_penalty * rollout.stopped
+    if fresh is None:
+        return rewards
+    rewards = rewards - method_params.cost_penalty * fresh.accumulated.policy_input
+    return rewards + method_params.bonus * fresh.accumulated.uncertainty

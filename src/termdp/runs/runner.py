@@ -1,0 +1,334 @@
+"""The one loop on the host: compile, begin, advance in chunks, look, save, tell.
+
+Training, benchmarks and the demo all run here. The device works in chunks of iterations;
+between them the host checks that all is finite, writes metrics and checkpoints, and calls
+`on_progress`. Reading is one chunk behind, so that the device never waits for the host.
+"""
+
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from termdp.runs import checkpoint
+from termdp.runs.advice import Adviser
+from termdp.runs.config import flat_numbers
+from termdp.runs.folder import RunFolder
+from termdp.runs.improve import TrainState
+from termdp.runs.metrics import LATEST_NAMES, Reports, summarise
+from termdp.runs.program import Job, TrainProgram
+
+CHECKPOINT_SECONDS = 120.0
+CHUNK_SECONDS = 20.0  # how long Ctrl-C and a due checkpoint may have to wait
+CHUNKS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What `on_progress` gets after every chunk.
+
+    Attributes:
+        step: steps per seed so far.
+        steps: steps per seed in all.
+        seconds: since training began, compilation excluded.
+        make_rows: makes `rows`.
+    """
+
+    step: int
+    steps: int
+    seconds: float
+    make_rows: Callable[[], list[dict[str, Any]]] = dataclasses.field(repr=False)
+
+    @functools.cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per run for the chunk, with the names of `metrics.jsonl`."""
+        return self.make_rows()
+
+
+class Runner:
+    """Runs of a compiled program, from where they stand to their end.
+
+    Args:
+        program: what to run.
+        folder: where to save; None keeps nothing.
+        snapshots: how many policies to keep on the way.
+        prepare: changes the first state (a start from another run); None for nothing.
+        on_progress: a function of `Progress`; None for nobody.
+        should_stop: asked between chunks.
+        checkpoint_seconds: time between checkpoints.
+        raise_troubles: raise an error when a run is no longer finite; otherwise it is
+            noted in `troubles` and the other runs go on.
+    """
+
+    def __init__(
+        self,
+        program: TrainProgram,
+        folder: RunFolder | None = None,
+        *,
+        snapshots: int = 0,
+        prepare: Callable[[TrainState], TrainState] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
+        raise_troubles: bool = True,
+    ):
+        self.program = program
+        self.folder = folder
+        self.prepare = prepare
+        self.on_progress = on_progress
+        self.should_stop = should_stop or (lambda: False)
+        self.checkpoint_seconds = checkpoint_seconds
+        self.raise_troubles = raise_troubles
+        self.total = program.job.num_iterations
+        self.chunk = chunk_length(self.total)
+        self.snapshots = list(checkpoint.planned_snapshots(self.total, snapshots))
+        self.reports: Reports = {}
+        self.troubles: dict[int, str] = {}
+        self.adviser = Adviser(program.job.params)
+        self.state: TrainState | None = None
+        self.done = 0  # iterations sent to the device
+        self.taken = 0  # iterations whose reports are here
+        self.seconds = 0.0
+        self.compile_seconds = 0.0
+        self._pending: dict[str, Any] | None = None
+        self._pace: float | None = None  # seconds per iteration
+        self._metrics_length = 0
+
+    @property
+    def job(self) -> Job:
+        """What is run."""
+        return self.program.job
+
+    def run(self) -> TrainState:
+        """Train until the end, or until `should_stop` says so; the final state."""
+        state = self.begin()
+        saved = self._looked = time.perf_counter()
+        while self.done < self.total and not self.should_stop():
+            count = self._next_count()
+            state, report = self.program.advance(state, count)
+            self._take()  # the chunk before, while the device works on this one
+            self._pending, self.done = report, self.done + count
+            is_due = time.perf_counter() - saved > self.checkpoint_seconds
+            if is_due or self._pace is None or self._snapshot_is_due():
+                self._take()
+                self._take_snapshot(state)
+                if is_due:
+                    self._save(state)
+                    saved = time.perf_counter()
+        self._take()
+        self._take_snapshot(state)
+        if self.done:
+            self._save(state)
+        self.state = jax.block_until_ready(state)
+        return self.state
+
+    def begin(self) -> TrainState:
+        """Compile, and make the first state or restore the last one."""
+        began = time.perf_counter()
+        # Two programs: the small one compiles beside the large one.
+        beside = threading.Thread(target=self.program.compile_init)
+        beside.start()
+        self.program.compile(self.chunk)
+        beside.join()
+        state = self._restored()
+        if state is None:
+            state = self.program.init()
+            if self.prepare is not None:
+                state = self.prepare(state)
+            self._save(state)
+            self._take_snapshot(state)
+        self.compile_seconds += time.perf_counter() - began
+        return state
+
+    def _restored(self) -> TrainState | None:
+        """The newest checkpoint's state; None if the run has yet to begin."""
+        if self.folder is None:
+            return None
+        if not checkpoint.complete(self.folder.checkpoints):
+            self.folder.cut_metrics(0)
+            return None
+        arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
+        check_same_configuration(manifest.get("configuration"), self.job)
+        state: TrainState = checkpoint.restored(self.program.init, arrays)
+        try:
+            self.done = self.taken = int(manifest["iteration"])
+            self.seconds = float(manifest["seconds"])
+            self.compile_seconds = float(manifest["compile_seconds"])
+            self._metrics_length = int(manifest["metrics_length"])
+        except (KeyError, TypeError, ValueError) as error:
+            newest = checkpoint.complete(self.folder.checkpoints)[-1]
+            raise ValueError(
+                f"expected a complete checkpoint, but the manifest in {newest} is "
+                f"damaged ({type(error).__name__}): remove it to go on from an older one"
+            ) from error
+        self.folder.cut_metrics(self._metrics_length)
+        self.snapshots = [at for at in self.snapshots if at > self.done]
+        return state
+
+    def _next_count(self) -> int:
+        """Iterations until the host looks again: one first, to see how long it takes."""
+        affordable = 1 if self._pace is None else int(CHUNK_SECONDS / self._pace)
+        return min(self.chunk, self.total - self.done, max(1, affordable))
+
+    def _take(self) -> None:
+        """Read the reports of the chunk that is under way, check, write, tell."""
+        if self._pending is None:
+            return
+        new = {name: np.asarray(report) for name, report in self._pending.items()}
+        self._pending = None
+        count = self.done - self.taken
+        now = time.perf_counter()
+        self.seconds += now - self._looked
+        self._pace, self._looked = (now - self._looked) / count, now
+        troubles = find_troubles(new, self.taken * self.job.config.rollout_size, self.job)
+        if troubles and self.raise_troubles:
+            sentence = next(iter(troubles.values()))
+            kept = "" if self.folder is None else ", earlier checkpoints are kept"
+            raise ValueError(f"{sentence}: training has stopped{kept}")
+        self.troubles = troubles | self.troubles
+        self.reports = joined(self.reports, new)
+        first, self.taken = self.taken, self.done
+        if self.folder is not None:
+            rows = self.rows(first, self.taken)
+            self._metrics_length = self.folder.append_metrics(rows)
+        self.adviser.look(new)
+        self._tell(first, self.taken)
+
+    def _tell(self, first: int, last: int) -> None:
+        if self.on_progress is None:
+            return
+        size = self.job.config.rollout_size
+        runs = range(len(self.job.seeds))
+        self.on_progress(
+            Progress(
+                step=last * size,
+                steps=self.total * size,
+                seconds=self.seconds,
+                make_rows=lambda: [self.row(run, first, last) for run in runs],
+            )
+        )
+
+    def rows(self, first: int, last: int) -> list[dict[str, Any]]:
+        """One row per iteration and run."""
+        return [
+            self.row(run, iteration, iteration + 1)
+            for iteration in range(first, last)
+            for run in range(len(self.job.seeds))
+        ]
+
+    def row(self, run: int, first: int, last: int) -> dict[str, Any]:
+        """What one run did from one iteration to another."""
+        part = {name: values[run, first:last] for name, values in self.reports.items()}
+        row = {
+            "step": last * self.job.config.rollout_size,
+            "seed": self.job.seeds[run],
+            **summarise(part, self.job.methods[run]),
+        }
+        latest = {name: part[name] for name in LATEST_NAMES if name in part}
+        return row | {name: float(values[-1]) for name, values in latest.items()}
+
+    def last_tenth(self, run: int) -> dict[str, Any]:
+        """The summary of a finished run."""
+        return self.row(run, self.total - max(1, self.total // 10), self.total)
+
+    def facts(self) -> dict[str, Any]:
+        """Steps, times and speed."""
+        steps = self.taken * self.job.config.rollout_size
+        speed = steps * len(self.job.seeds) / max(self.seconds, 1e-9)
+        return {
+            "steps": steps,
+            "compile_s": round(self.compile_seconds, 3),
+            "wall_s": round(self.seconds, 3),
+            "steps_per_s": round(speed, 1),
+        }
+
+    def _save(self, state: TrainState) -> None:
+        if self.folder is None:
+            return
+        facts = {
+            "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
+            "metrics_length": self._metrics_length,
+            "configuration": configuration(self.job),
+        }
+        checkpoint.save(self.folder.checkpoints, self.done, state, self.reports, facts)
+
+    def _snapshot_is_due(self) -> bool:
+        return bool(self.snapshots) and self.snapshots[0] <= self.done
+
+    def _take_snapshot(self, state: TrainState) -> None:
+        """Keep the policy if one of the planned moments has come."""
+        if self.folder is None or not self._snapshot_is_due():
+            return
+        self.snapshots = [at for at in self.snapshots if at > self.done]
+        step = self.done * self.job.config.rollout_size
+        checkpoint.save_snapshot(self.folder.path, step, state.policy.params)
+
+
+def chunk_length(total: int) -> int:
+    """Iterations per call to the device at most: a fiftieth."""
+    return max(1, total // CHUNKS)
+
+
+def joined(before: Reports, new: Reports) -> Reports:
+    """Reports `[R, iterations, ...]` one after the other."""
+    if not before:
+        return new
+    return {
+        name: np.concatenate([before[name], rows], axis=1) for name, rows in new.items()
+    }
+
+
+def configuration(job: Job) -> dict[str, Any]:
+    """All that decides how a run goes on, as plain data."""
+    method = job.methods[0]
+    return {
+        **flat_numbers(method, job.config),
+        "learns_costs": method.learns_costs,
+        "knows_costs": method.knows_costs,
+        "dynamic_discount": method.dynamic_discount,
+        "recurrent": method.recurrent,
+        "algorithm": type(job.config.algorithm).__name__,
+    }
+
+
+def check_same_configuration(before: dict[str, Any] | None, job: Job) -> None:
+    """Refuse to go on with other numbers than the run began with."""
+    now = configuration(job)
+    differing = [name for name in now if before and before.get(name) != now[name]]
+    if differing:
+        raise ValueError(
+            "expected to resume with the configuration that the run began with, got "
+            f"another {', '.join(differing)}: go on from Python with what it was begun "
+            "with, or with the version of termdp in its config.json"
+        )
+
+
+def find_troubles(reports: Reports, step: int, job: Job) -> dict[int, str]:
+    """Which runs are no longer finite, each with a sentence that names the cause.
+
+    Args:
+        reports: of a chunk, `[R, iterations, ...]`.
+        step: steps per run before the chunk.
+        job: what is run.
+    """
+    found: dict[int, str] = {}
+    for name, what in (
+        ("reward_sum", f"rewards, got NaN or infinity from {job.env.name}"),
+        ("bad_observations", f"observations, got NaN or infinity from {job.env.name}"),
+        ("bad_parameters", "parameters, got NaN or infinity"),
+        *((name, f"training, but {name} became NaN or infinite") for name in reports),
+    ):
+        values = reports[name]
+        bad = ~np.isfinite(values) | (name.startswith("bad_") & (values > 0))
+        for run in np.flatnonzero(bad.reshape(len(values), -1).any(axis=1)):
+            iteration = int(np.argwhere(bad[run])[0][0])
+            at = step + (iteration + 1) * job.config.rollout_size
+            sentence = f"expected finite {what} at step {at} of seed {job.seeds[run]}"
+            found.setdefault(int(run), sentence)
+    return found

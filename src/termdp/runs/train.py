@@ -1,0 +1,327 @@
+"""`termdp.train`, `resume` and `load`: a run from beginning to end, and back from disk."""
+
+import contextlib
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import jax
+import numpy as np
+
+from termdp.agents.methods import Method
+from termdp.runs import checkpoint
+from termdp.runs.agent import (
+    Agent,
+    agent_from_arrays,
+    learned_costs,
+    make_card,
+    named_under,
+    read_agent,
+)
+from termdp.runs.config import NUMBERS, TrainConfig, flat_numbers
+from termdp.runs.folder import RunFolder
+from termdp.runs.improve import TrainState
+from termdp.runs.numbers import Numbers
+from termdp.runs.program import TrainProgram
+from termdp.runs.progress import progress_bar
+from termdp.runs.result import Result
+from termdp.runs.runner import CHECKPOINT_SECONDS, Progress, Runner
+from termdp.runs.spec import RunSpec, make_job, make_spec
+from termdp.files import write_json
+
+if TYPE_CHECKING:
+    from termdp.observer import Observer
+
+OnProgress = Callable[[Progress], None] | Literal[False] | None
+
+
+def train(
+    env: Any,
+    method: str | Method = "termpg",
+    *,
+    steps: int = 1_000_000,
+    seeds: int = 1,
+    seed: int = 0,
+    preset: str = "fast",
+    config: TrainConfig | Mapping[str, Any] | str | Path | None = None,
+    observer: "Observer | str | Path | Literal[False] | None" = None,
+    params: Any = None,
+    init_from: str | Path | None = None,
+    algorithm: Any = "ppo",
+    snapshots: int = 0,
+    out: str | Path | None = None,
+    on_progress: OnProgress = None,
+    should_stop: Callable[[], bool] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    **numbers: Unpack[Numbers],
+) -> Result:
+    """Train a method on an environment, for several seeds at once.
+
+    Args:
+        env: an id (`termdp envs`), or a JAX environment with gymnax's API.
+        method: a name (`termdp methods`) or a `Method`.
+        steps: steps per seed.
+        seeds: how many seeds, run side by side.
+        seed: the first of them.
+        preset: `fast` or `paper`.
+        config: further numbers: a `TrainConfig`, a mapping, or a TOML or JSON file.
+        observer: who watches: None for the environment's own observer, False for
+            nobody, an `Observer`, or the file of one.
+        params: parameters of your own environment; None for its defaults.
+        init_from: a run's folder (or an agent's file) to begin with: its policy, and
+            its cost networks where both learn costs. Seeds are taken in turn.
+        algorithm: `ppo`, `a2c`, or an `Algorithm` of your own.
+        snapshots: policies to keep on the way, from the first to the last.
+        out: a folder for metrics, checkpoints and summary; None keeps nothing.
+        on_progress: a function of `Progress`, called between chunks; None draws a bar in
+            terminals and notebooks, False nothing.
+        should_stop: asked between chunks; the run can be resumed afterwards.
+        checkpoint_seconds: time between checkpoints.
+        **numbers: of method, algorithm, sizes, cost learner (`cost_…`), or environment
+            (`window`, `bias`, …). `termdp train --print-config` lists them.
+
+    Returns:
+        A `Result`; `result.summary["seeds"][0]["return_mean"]` is the score, and
+        `result.agent()` acts.
+
+    Example:
+        >>> import termdp
+        >>> result = termdp.train("recommender", "pg", steps=2048, learning_rate=1e-3)
+        >>> result.summary["steps"]
+        2048
+    """
+    own = {
+        "env": None if isinstance(env, str) else env,
+        "observer": observer if _is_observer(observer) else None,
+        "algorithm": None if isinstance(algorithm, str) else algorithm,
+    }
+    spec = make_spec(
+        env,
+        method,
+        config,
+        algorithm,
+        observer,
+        numbers,
+        steps=steps,
+        seeds=seeds,
+        seed=seed,
+        preset=preset,
+        init_from=None if init_from is None else str(init_from),
+        snapshots=snapshots,
+    )
+    # Make the program before the folder: nothing half-written if it cannot be made.
+    program = TrainProgram(make_job(spec, params=params, **own))
+    prepare = None if init_from is None else _start_from(init_from, program)
+    folder = None
+    if out is not None:
+        card = make_card(spec, program.job)
+        flat = flat_numbers(program.job.methods[0], program.job.config)
+        folder = RunFolder.create(Path(out), spec, card, flat)
+    return _run(
+        program, spec, folder, prepare, on_progress, should_stop, checkpoint_seconds
+    )
+
+
+def resume(
+    path: str | Path,
+    *,
+    steps: int | None = None,
+    env: Any = None,
+    params: Any = None,
+    observer: "Observer | None" = None,
+    algorithm: Any = None,
+    on_progress: OnProgress = None,
+    should_stop: Callable[[], bool] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Result:
+    """Go on with a run from its last checkpoint, to the same end bit for bit (CPU).
+
+    With more `steps` it goes on beyond the planned end. Rates that fall over a run then
+    go on as in a run of that length: after 1M of now 2M steps, at half the first rate.
+
+    Args:
+        path: the run's folder.
+        steps: steps per seed in all; None for as many as the run was begun with.
+        env: your own environment, if the run was begun with one.
+        params: its parameters.
+        observer: your own observer, likewise.
+        algorithm: your own algorithm, likewise.
+        on_progress: as for `train`.
+        should_stop: as for `train`.
+        checkpoint_seconds: as for `train`.
+    """
+    folder, spec = RunFolder.open(Path(path))
+    if steps is not None and steps < spec.steps:
+        raise ValueError(
+            f"expected at least the {spec.steps} steps that the run in {path} was begun "
+            f"with, got {steps}"
+        )
+    longer = spec if steps is None else dataclasses.replace(spec, steps=steps)
+    job = make_job(longer, env, params, observer, algorithm)
+    if longer.steps > spec.steps:
+        folder.extend(longer.steps)
+    return _run(
+        TrainProgram(job),
+        longer,
+        folder,
+        None,
+        on_progress,
+        should_stop,
+        checkpoint_seconds,
+    )
+
+
+def _run(
+    program: TrainProgram,
+    spec: RunSpec,
+    folder: RunFolder | None,
+    prepare: Any,
+    on_progress: OnProgress,
+    should_stop: Callable[[], bool] | None,
+    checkpoint_seconds: float,
+) -> Result:
+    bar = progress_bar() if on_progress is None else contextlib.nullcontext(on_progress)
+    with bar as listener:
+        runner = Runner(
+            program,
+            folder,
+            snapshots=spec.snapshots,
+            prepare=prepare,
+            on_progress=listener or None,
+            should_stop=should_stop,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+        runner.run()
+    result = Result.of(runner, spec)
+    if result.summary is not None and folder is not None:
+        write_json(folder.summary, result.summary)
+    return result
+
+
+def load(path: str | Path, seed: int | None = None) -> Agent:
+    """A trained agent, from a run's folder or from a file of `agent.save`.
+
+    It needs no code of the environment or the observer that it was trained with.
+
+    Args:
+        path: the folder or the file.
+        seed: which of a run's seeds; None for the one with the best return.
+
+    Example:
+        >>> import termdp
+        >>> agent = termdp.load("runs/breakout-termpg")  # doctest: +SKIP
+        >>> action, state = agent.predict(observation)  # doctest: +SKIP
+    """
+    path = Path(path)
+    if path.is_dir():
+        agents = load_agents(path)
+        if seed is None:
+            return max(agents, key=lambda agent: _score(agent.card.return_mean))
+        chosen = [agent for agent in agents if agent.card.spec.seed == seed]
+        if not chosen:
+            known = ", ".join(str(agent.card.spec.seed) for agent in agents)
+            raise ValueError(f"expected a seed of {path} ({known}), got {seed}")
+        return chosen[0]
+    agent = read_agent(path)
+    if seed is not None and seed != agent.card.spec.seed:
+        raise ValueError(
+            f"expected no seed for a single agent, or {agent.card.spec.seed}, got {seed}"
+        )
+    return agent
+
+
+def load_agents(path: Path) -> list[Agent]:
+    """The agents of all seeds of a run's folder, as its newest checkpoint has them."""
+    folder, spec = RunFolder.open(path)
+    card = dataclasses.replace(folder.card(), spec=spec)
+    arrays, reports, _ = checkpoint.load_latest(folder.checkpoints)
+    policy = named_under(".policy.params", arrays)
+    costs = named_under(".costs.average", arrays)
+    agents = []
+    for run, seed in enumerate(spec.all_seeds):
+        mine = card.of_seed(seed, _last_returns(reports, run))
+        agents.append(
+            agent_from_arrays(
+                mine,
+                {name: array[run] for name, array in policy.items()},
+                {name: array[run] for name, array in costs.items()},
+            )
+        )
+    return agents
+
+
+def _last_returns(reports: Mapping[str, np.ndarray], run: int) -> float | None:
+    """Mean return over the last tenth of what was trained."""
+    if "episodes" not in reports:
+        return None
+    last = max(1, reports["episodes"].shape[1] // 10)
+    episodes = float(reports["episodes"][run, -last:].sum())
+    total = float(reports["return_sum"][run, -last:].sum())
+    return total / episodes if episodes else None
+
+
+def _score(value: float | None) -> float:
+    return -np.inf if value is None else value
+
+
+def _start_from(
+    source: str | Path, program: TrainProgram
+) -> Callable[[TrainState], TrainState]:
+    """A function that puts another run's networks into a first state."""
+    path = Path(source)
+    agents = load_agents(path) if path.is_dir() else [read_agent(path)]
+    runs = [agents[run % len(agents)] for run in range(len(program.job.seeds))]
+    wanted = jax.eval_shape(program.init)
+    weights = _stacked([agent.mind.weights for agent in runs])
+    _check_alike(wanted.policy.params, weights, path, "policy")
+    average = None
+    if wanted.costs is not None and runs[0].mind.costs is not None:
+        average = _stacked([agent.mind.costs.average for agent in runs])
+        _check_alike(wanted.costs.average, average, path, "cost networks")
+
+    def prepare(state: TrainState) -> TrainState:
+        policy = dataclasses.replace(state.policy, params=weights)
+        costs = state.costs
+        if average is not None:
+            begun = learned_costs(costs, average)
+            ready = np.ones(len(runs), bool)
+            costs = dataclasses.replace(
+                begun, optimiser=costs.optimiser, has_bias=jax.numpy.asarray(ready)
+            )
+        return dataclasses.replace(state, policy=policy, costs=costs)
+
+    return prepare
+
+
+def _stacked(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *trees)
+
+
+def _check_alike(wanted: Any, found: Any, path: Path, what: str) -> None:
+    shapes = [jax.tree.map(np.shape, tree) for tree in (wanted, found)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"expected a run whose {what} fit this one (the same kind of observations, "
+            f"actions and sizes), got {path}"
+        )
+
+
+def _is_observer(value: Any) -> bool:
+    return value is not None and not isinstance(value, bool | str | Path)
+
+
+def _with_all_numbers(function: Any) -> None:
+    """Let notebooks complete and `help` show every number by name."""
+    signature = inspect.signature(function)
+    fixed = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
+    further = [p for p in signature.parameters.values() if p.kind == p.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in NUMBERS
+    ]
+    function.__signature__ = signature.replace(parameters=[*fixed, *named, *further])
+
+
+_with_all_numbers(train)
