@@ -1,4 +1,4 @@
-"""A tree of arrays as named arrays, for safetensors files, and back."""
+"""Pytrees as named arrays and back: what safetensors files hold."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def named_arrays(state: Any) -> dict[str, np.ndarray]:
-    """The leaves of a pytree by path; random keys as their words."""
+    """The leaves of a pytree by path; random keys as plain integers."""
     leaves = jax.tree_util.tree_flatten_with_path(state)[0]
     return {
         jax.tree_util.keystr(path): np.asarray(_without_key(leaf), order="C")

@@ -58,7 +58,7 @@ def make(
 def _checked(observer: Observer | str | Path, game: Any) -> Observer:
     """The observer, read from disk if it is a path; refused if it knows other games."""
     if isinstance(observer, str | Path):
-        read = _load("termdp.people.models.observer_file:load_observer")
+        read = _load("termdp.observer_file:load_observer")
         return _checked(read(observer), game)
     check = getattr(getattr(observer, "cost", None), "check_game", None)
     if check is not None:

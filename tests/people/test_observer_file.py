@@ -12,8 +12,7 @@ from safetensors.numpy import load_file, save_file
 import termdp
 from termdp.catalogue import REGISTRY
 from termdp.cli import main
-from termdp.people.models.discomfort import discomfort
-from termdp.people.models.observer_file import (
+from termdp.observer_file import (
     MANIFEST,
     load_observer,
     read_manifest,
@@ -21,8 +20,9 @@ from termdp.people.models.observer_file import (
     shipped_observer,
     shipped_path,
 )
-from termdp.runs import snapshots
-from termdp.runs.evaluate import open_run
+from termdp.people.models.discomfort import discomfort
+from termdp.training import snapshots
+from termdp.training.evaluate import open_run
 
 
 @pytest.fixture(scope="module")

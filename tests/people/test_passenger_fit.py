@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 from termdp.cli import main
+from termdp.observer_file import shipped_path
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
-from termdp.people.models.observer_file import shipped_path
 from termdp.people.models.watched import (
     WatchedRide,
     folds,

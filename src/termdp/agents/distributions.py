@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from termdp.costs.network import ActionSpec
+from termdp.cost_network import ActionSpec
 
 
 @dataclass(frozen=True)

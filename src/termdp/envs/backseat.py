@@ -36,8 +36,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
-from gymnax.environments import environment, spaces
 
+from termdp.envs import spaces
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
 from termdp.envs.backseat_traffic import (
     BackseatDraws,
@@ -58,7 +58,7 @@ from termdp.envs.backseat_view import (
     grid,
     image,
 )
-from termdp.envs.base import Game
+from termdp.envs.base import EnvState, Game
 
 if TYPE_CHECKING:
     from termdp.render.drawing import Drawing
@@ -68,7 +68,7 @@ CAR_REWARD = 0.1
 
 
 @struct.dataclass
-class BackseatState(environment.EnvState):
+class BackseatState(EnvState):
     """A decision's start, or (for pictures) `phase` frames after it.
 
     Attributes:

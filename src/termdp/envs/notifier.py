@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
-from gymnax.environments import environment, spaces
 
-from termdp.envs.base import Game
+from termdp.envs import spaces
+from termdp.envs.base import EnvParams, EnvState, Game
 
 if TYPE_CHECKING:
     from termdp.render.drawing import Drawing
@@ -32,7 +32,7 @@ SHOWN_STEPS = 40
 
 
 @struct.dataclass
-class NotifierState(environment.EnvState):
+class NotifierState(EnvState):
     """A day.
 
     Attributes:
@@ -51,7 +51,7 @@ class NotifierState(environment.EnvState):
 
 
 @struct.dataclass
-class NotifierParams(environment.EnvParams):
+class NotifierParams(EnvParams):
     """Numbers that may change without recompiling; the module says what they do."""
 
     max_steps_in_episode: int = 200

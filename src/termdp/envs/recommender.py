@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
-from gymnax.environments import environment, spaces
 
-from termdp.envs.base import Game
+from termdp.envs import spaces
+from termdp.envs.base import EnvParams, EnvState, Game
 from termdp.envs.recommender_items import make_items
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ NO_ITEM = -1
 
 
 @struct.dataclass
-class RecommenderState(environment.EnvState):
+class RecommenderState(EnvState):
     """A session.
 
     Attributes:
@@ -59,7 +59,7 @@ class RecommenderState(environment.EnvState):
 
 
 @struct.dataclass
-class RecommenderParams(environment.EnvParams):
+class RecommenderParams(EnvParams):
     """Numbers that may change without recompiling; the module says what they do."""
 
     max_steps_in_episode: int = 200

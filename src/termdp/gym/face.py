@@ -7,7 +7,6 @@ import jax
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from gymnax.environments import spaces as jax_spaces
 
 from termdp.registry import make
 from termdp.render.games import Draw, drawer, picture
@@ -142,10 +141,10 @@ def check_vector_step(env: Any, actions: Any, ended: np.ndarray) -> None:
 
 
 def to_gymnasium(space: Any) -> spaces.Space:
-    """The Gymnasium space with the same elements."""
-    if isinstance(space, jax_spaces.Discrete):
+    """The Gymnasium space with the same elements, for a `Discrete` or a `Box`."""
+    if hasattr(space, "n"):
         return spaces.Discrete(space.n)
-    if isinstance(space, jax_spaces.Box):
+    if hasattr(space, "low"):
         dtype = np.dtype(space.dtype)
         low = np.broadcast_to(np.asarray(space.low, dtype), space.shape)
         high = np.broadcast_to(np.asarray(space.high, dtype), space.shape)
