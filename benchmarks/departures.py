@@ -33,8 +33,8 @@ from departures_costs import (
 
 from termdp.advantages import gae
 from termdp.agents.methods import Method, find_method
+from termdp.intervals import difference, mean_interval
 from termdp.registry import make
-from termdp.report.statistics import difference, mean_interval
 from termdp.training import cost_features, iteration
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import evaluate

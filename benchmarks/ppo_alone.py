@@ -16,7 +16,7 @@ import time
 import numpy as np
 from hard_observers import NEVER, make_trainer
 
-from termdp.report.statistics import mean_interval
+from termdp.intervals import mean_interval
 from termdp.training.metrics import summarise
 from termdp.training.session import chunk_length, chunks
 

@@ -17,10 +17,10 @@ import numpy as np
 from termdp.agents.methods import find_method
 from termdp.catalogue import find
 from termdp.costs import ensemble
+from termdp.intervals import mean_interval
 from termdp.registry import make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.page import Page, figure_bytes
-from termdp.report.statistics import mean_interval
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import Watched, evaluate, watch_episode
 from termdp.training.loop import Job, Trainer

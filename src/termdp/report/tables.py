@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from termdp.bench.suites import ABLATIONS, BONUSES, TOP
+from termdp.intervals import Interval
 from termdp.report import published
 from termdp.report.analysis import BASELINE, Findings
 from termdp.report.names import ENV_NAMES, column_name, method_name
 from termdp.report.results import Results
-from termdp.report.statistics import Estimate, mean_and_std
+from termdp.report.statistics import mean_and_std
 
 NOTHING = "–"
 
@@ -95,7 +96,7 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{min(places, 4)}f}".replace("-", "−")
 
 
-def interval(found: Estimate | None, digits: int = 3) -> str:
+def interval(found: Interval | None, digits: int = 3) -> str:
     """An estimate with its interval."""
     if found is None:
         return NOTHING
