@@ -18,9 +18,10 @@ from termdp.agents.methods import find_method
 from termdp.catalogue import find
 from termdp.costs import ensemble
 from termdp.intervals import mean_interval
+from termdp.pages import Page, Table
 from termdp.registry import make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
-from termdp.report.page import Page, figure_bytes
+from termdp.report.figures import figure_bytes
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import Watched, evaluate, watch_episode
 from termdp.training.loop import Job, Trainer
@@ -187,7 +188,8 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         ]
         for method in METHODS
     ]
-    page.table(["method", "mean return", "per seed", "episodes stopped"], rows)
+    headings = ["method", "mean return", "per seed", "episodes stopped"]
+    page.table(Table("", "", headings, rows))
     page.paragraph(
         f"Environment {settings.env}, {settings.steps:,} decisions per seed, "
         f"{settings.seeds} seeds, {settings.episodes} fresh episodes each; "

@@ -347,3 +347,13 @@ def save(figure: Any, folder: Path, name: str) -> bytes:
     plt.close(figure)
     (folder / f"{name}.svg").write_bytes(buffer.getvalue())
     return buffer.getvalue()
+
+
+def figure_bytes(figure: Any) -> bytes:
+    """A figure as PNG, sharp on dense screens; closes it."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160, bbox_inches="tight")
+    plt.close(figure)
+    return buffer.getvalue()
