@@ -33,15 +33,15 @@ from departures_costs import (
 
 from termdp.advantages import gae
 from termdp.agents.methods import Method, find_method
+from termdp.intervals import difference, mean_interval
 from termdp.registry import make
-from termdp.report.statistics import difference, mean_interval
-from termdp.runs import cost_features, iteration
-from termdp.runs.config import TrainConfig
-from termdp.runs.evaluate import evaluate
-from termdp.runs.program import Job, Trainer
-from termdp.runs.metrics import summarise
-from termdp.runs.presets import FAST, make_config
-from termdp.runs.runner import chunks
+from termdp.training import cost_features, iteration
+from termdp.training.config import TrainConfig
+from termdp.training.evaluate import evaluate
+from termdp.training.loop import Job, Trainer
+from termdp.training.metrics import summarise
+from termdp.training.presets import FAST, make_config
+from termdp.training.session import chunks
 
 PUBLISHED_BIAS = 3.0
 DEAD_DISCOUNT = 0.9526  # 1 − ρ(0 − 3)

@@ -16,9 +16,9 @@ import time
 import numpy as np
 from hard_observers import NEVER, make_trainer
 
-from termdp.report.statistics import mean_interval
-from termdp.runs.metrics import summarise
-from termdp.runs.runner import chunk_length, chunks
+from termdp.intervals import mean_interval
+from termdp.training.metrics import summarise
+from termdp.training.session import chunk_length, chunks
 
 RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
 

@@ -1,8 +1,7 @@
 """Measurements behind docs/tabular.md: run `python docs/tabular_study.py PART …`.
 
 Parts: regret, bonuses, rate, kappa, planner, pictures (default: all). Each prints a
-    table in
-Markdown; figures go to docs/images.
+table in Markdown; figures go to docs/images.
 """
 
 import sys
@@ -13,14 +12,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from termdp import tabular
+from termdp.intervals import mean_band, mean_interval
 from termdp.tabular import bounds, plots, termcrl
 from termdp.tabular.learner import Learner, Regret
-from termdp.tabular.regret import (
-    cost_errors,
-    error_rate,
-    log_log_slope,
-    mean_and_interval,
-)
+from termdp.tabular.regret import cost_errors, error_rate, log_log_slope
 
 IMAGES = Path(__file__).parent / "images"
 BONUS_SCALE, COST_BONUS_SCALE = 0.02, 1e-8
@@ -28,8 +23,8 @@ BONUS_SCALE, COST_BONUS_SCALE = 0.02, 1e-8
 
 def with_interval(values: list[float], digits: int = 2) -> str:
     """Mean over seeds and half of its 95% interval."""
-    mean, half = mean_and_interval(values)
-    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+    found = mean_interval(values)
+    return f"{found.value:,.{digits}f} ± {found.half_width:,.{digits}f}"
 
 
 def row(*cells: object) -> None:
@@ -203,8 +198,10 @@ def kappa(episodes: int = 10_000, seeds: int = 5) -> None:
         )
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     axes = figure.subplots()
-    mean, half = mean_and_interval(np.array(errors_by).T)
-    axes.errorbar(range(9), mean, half, marker="o", color=plots.COLOURS[0], capsize=3)
+    _, mean, high = mean_band(np.array(errors_by).T)
+    axes.errorbar(
+        range(9), mean, high - mean, marker="o", color=plots.COLOURS[0], capsize=3
+    )
     axes.set(xlabel="bias b", ylabel="visit-weighted cost error", ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     save(figure, "kappa")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from termdp.report import demo
-from termdp.report.figures import band
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +52,3 @@ def test_a_difference_is_claimed_only_when_its_interval_excludes_zero(
     _, results, _ = small
     returns = {"pg": np.zeros(3), "termpg": np.array(gaps), "oracle": np.zeros(3)}
     assert words in demo.verdict(dataclasses.replace(results, returns=returns))
-
-
-def test_the_bands_are_t_intervals_of_the_mean():
-    low, mean, high = band(np.array([[1.0], [2.0], [3.0]]))
-    # s = 1, n = 3, t(0.975, 2) = 4.3027
-    assert mean[0] == 2.0
-    half = 4.3027 / np.sqrt(3)
-    assert (low[0], high[0]) == pytest.approx((2.0 - half, 2.0 + half), abs=1e-3)

@@ -8,12 +8,7 @@ import pytest
 from termdp import tabular
 from termdp.cli import main
 from termdp.tabular import plots
-from termdp.tabular.regret import (
-    cost_errors,
-    error_rate,
-    log_log_slope,
-    mean_and_interval,
-)
+from termdp.tabular.regret import cost_errors, error_rate, log_log_slope
 
 SHORT = ("--episodes", "60", "--seeds", "2", "--bonus-scale", "0.05")
 
@@ -57,13 +52,6 @@ def test_bad_input_is_one_sentence_and_code_2(words, capsys, tmp_path):
 def test_larger_models_go_without_the_whole_history(tmp_path, capsys):
     main(["tabular", "chain", *SHORT, "--out", str(tmp_path), "--json"])
     assert "whole history" not in json.loads(capsys.readouterr().out)["agents"]
-
-
-def test_intervals_are_students():
-    mean, half = mean_and_interval([1.0, 2.0, 3.0])
-    assert mean == 2.0
-    assert half == pytest.approx(4.3027 * 1.0 / np.sqrt(3), rel=1e-4)
-    assert np.isnan(mean_and_interval([[1.0, 2.0]])[1]).all()
 
 
 def test_slopes_of_known_curves():

@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 
 from termdp import tabular
+from termdp.intervals import mean_interval
 from termdp.tabular import plots
 from termdp.tabular.baselines import MAX_HISTORIES
 from termdp.tabular.learner import Learner, Regret
@@ -27,7 +28,6 @@ from termdp.tabular.regret import (
     cost_errors,
     error_rate,
     log_log_slope,
-    mean_and_interval,
 )
 
 
@@ -166,8 +166,11 @@ def _agent_summary(results: list[Regret]) -> dict[str, Any]:
     }
     summary: dict[str, Any] = {"is_exact": all(run.is_exact for run in results)}
     for name, values in figures.items():
-        mean, half = mean_and_interval(values)
-        summary[name] = {"mean": _plain(mean), "interval": _plain(half)}
+        found = mean_interval(values)
+        summary[name] = {
+            "mean": _plain(found.value),
+            "interval": _plain(found.half_width),
+        }
     return summary
 
 

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from termdp import layers
 from termdp.cost_network import ActionSpec, CostNetwork
 from termdp.costs.config import CostConfig
-from termdp.costs.network import ActionSpec, CostNetwork, make_network
-from termdp import layers
+from termdp.layers import fastest_precision
+
 
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()

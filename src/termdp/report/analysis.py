@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from termdp.intervals import Interval, difference
 from termdp.report import published, statistics
 from termdp.report.results import Results
-from termdp.report.statistics import Estimate
 
 BASELINE = "pg"
 MOSTLY = 0.9  # of the methods of the fullest column: enough to be pooled
@@ -33,8 +33,8 @@ class BestAgainstBest:
     column: str
     ours: str
     theirs: str
-    relative: Estimate
-    gap: Estimate
+    relative: Interval
+    gap: Interval
     claimed: float | None
     implied: float | None
 
@@ -64,14 +64,14 @@ class Findings:
         closed: share of the gap between pg and oracle, by (column, row).
     """
 
-    against_pg: dict[tuple[str, str], Estimate]
-    iqm: dict[tuple[str, str], Estimate]
-    pooled: dict[str, Estimate]
+    against_pg: dict[tuple[str, str], Interval]
+    iqm: dict[tuple[str, str], Interval]
+    pooled: dict[str, Interval]
     pooled_columns: list[str]
-    probability_pg: dict[str, Estimate]
-    probability_best: dict[str, Estimate]
+    probability_pg: dict[str, Interval]
+    probability_best: dict[str, Interval]
     best: list[BestAgainstBest]
-    closed: dict[tuple[str, str], Estimate | None]
+    closed: dict[tuple[str, str], Interval | None]
 
 
 def analyse(results: Results) -> Findings:
@@ -110,9 +110,9 @@ def _comparable(results: Results) -> list[str]:
     return [c for c in count if count[c] >= MOSTLY * max(count.values())]
 
 
-def _against_pg(results: Results) -> dict[tuple[str, str], Estimate]:
+def _against_pg(results: Results) -> dict[tuple[str, str], Interval]:
     return {
-        (column, row): statistics.difference(
+        (column, row): difference(
             results.values(column, row), results.values(column, BASELINE)
         )
         for column, row in results.records
@@ -120,7 +120,7 @@ def _against_pg(results: Results) -> dict[tuple[str, str], Estimate]:
     }
 
 
-def _pooled(results: Results, columns: list[str]) -> dict[str, Estimate]:
+def _pooled(results: Results, columns: list[str]) -> dict[str, Interval]:
     """Rows that ran on all comparable environments: else they are not comparable."""
     base = {c: float(np.mean(results.values(c, BASELINE))) for c in columns}
     return {
@@ -134,7 +134,7 @@ def _pooled(results: Results, columns: list[str]) -> dict[str, Estimate]:
 
 def _probabilities(
     results: Results, baselines: dict[str, str | None]
-) -> dict[str, Estimate]:
+) -> dict[str, Interval]:
     """Rows that ran on all these environments: else they are not comparable."""
     found = {}
     for row in results.rows:
@@ -170,9 +170,7 @@ def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
             [results.values(column, r) for r in ours],
             [results.values(column, r) for r in theirs],
         ),
-        gap=statistics.difference(
-            results.values(column, best), results.values(column, base)
-        ),
+        gap=difference(results.values(column, best), results.values(column, base)),
         claimed=published.CLAIMS.get(column),
         implied=published.implied_improvement(column) if known else None,
     )
@@ -192,7 +190,7 @@ def ceiling(results: Results, column: str) -> str | None:
     return _best(results, column, list(CEILINGS))
 
 
-def _closed(results: Results) -> dict[tuple[str, str], Estimate | None]:
+def _closed(results: Results) -> dict[tuple[str, str], Interval | None]:
     tops = {column: ceiling(results, column) for column in results.columns}
     return {
         (column, row): statistics.gap_closed(
@@ -210,7 +208,7 @@ def _closed(results: Results) -> dict[tuple[str, str], Estimate | None]:
 def as_data(results: Results, findings: Findings) -> dict[str, Any]:
     """The findings as plain data, for `--json`."""
 
-    def plain(found: dict[Any, Estimate | None]) -> dict[str, Any]:
+    def plain(found: dict[Any, Interval | None]) -> dict[str, Any]:
         return {
             key if isinstance(key, str) else "/".join(key): None
             if value is None

@@ -1,18 +1,16 @@
 """`termdp report`: a page, tables and figures about benchmark results."""
 
-import html
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from termdp.pages import Page, Table
 from termdp.report import figures
 from termdp.report.analysis import Findings
 from termdp.report.detail_tables import detail_tables, observer_table, time_table
 from termdp.report.names import column_name, counted
-from termdp.report.page import Page
 from termdp.report.results import Results
 from termdp.report.tables import (
-    Table,
     best_table,
     column_groups,
     pooled_table,
@@ -61,7 +59,7 @@ def write_report(
     page.heading("Details")
     _add_tables(page, details)
     page.heading("Where this comes from")
-    page.raw(provenance_html(results))
+    page.facts(provenance(results))
     path = out / "report.html"
     page.save(path)
     return path
@@ -112,7 +110,7 @@ def _write_markdown(
 
 def _add_tables(page: Page, tables: list[Table]) -> None:
     for table in tables:
-        page.raw(table.html())
+        page.table(table)
 
 
 def _add_score_figures(page: Page, results: Results, out: Path, tell: Tell) -> None:
@@ -222,19 +220,3 @@ def provenance(results: Results) -> list[tuple[str, str]]:
 
 def _overrides(numbers: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in numbers.items())
-
-
-def provenance_html(results: Results) -> str:
-    """The same as a list."""
-    items = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{_code(value)}</td></tr>"
-        for name, value in provenance(results)
-    )
-    return f'<div class="scroll"><table class="facts">{items}</table></div>'
-
-
-def _code(text: str) -> str:
-    safe = html.escape(text)
-    if safe.startswith("`") and safe.endswith("`"):
-        return f"<code>{safe[1:-1]}</code>"
-    return safe

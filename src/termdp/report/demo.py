@@ -17,18 +17,19 @@ import numpy as np
 from termdp.agents.methods import find_method
 from termdp.catalogue import find
 from termdp.costs import ensemble
+from termdp.intervals import mean_interval
+from termdp.pages import Page, Table
 from termdp.registry import make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
-from termdp.report.page import Page, figure_bytes
-from termdp.report.statistics import mean_interval
-from termdp.runs.config import TrainConfig
-from termdp.runs.evaluate import Watched, evaluate, watch_episode
-from termdp.runs.program import Job, Trainer
-from termdp.runs.metrics import summarise
-from termdp.runs.presets import make_config
-from termdp.runs.runner import chunk_length, chunks
-from termdp.runs.types import TrainState
-from termdp.runs.video import episode_frames, save_video
+from termdp.report.figures import figure_bytes
+from termdp.training.config import TrainConfig
+from termdp.training.evaluate import Watched, evaluate, watch_episode
+from termdp.training.loop import Job, Trainer
+from termdp.training.metrics import summarise
+from termdp.training.presets import make_config
+from termdp.training.session import chunk_length, chunks
+from termdp.training.types import TrainState
+from termdp.training.video import episode_frames, save_video
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +188,8 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         ]
         for method in METHODS
     ]
-    page.table(["method", "mean return", "per seed", "episodes stopped"], rows)
+    headings = ["method", "mean return", "per seed", "episodes stopped"]
+    page.table(Table("", "", headings, rows))
     page.paragraph(
         f"Environment {settings.env}, {settings.steps:,} decisions per seed, "
         f"{settings.seeds} seeds, {settings.episodes} fresh episodes each; "

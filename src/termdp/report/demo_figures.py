@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from termdp.report.figures import band
+from termdp.intervals import mean_band
 
 METHODS = ("pg", "termpg", "oracle")
 NAMES = {
@@ -34,7 +34,7 @@ def learning_figure(steps: np.ndarray, curves: dict[str, np.ndarray]) -> Any:
     for axis, (name, title, methods) in zip(axes, panels, strict=True):
         for method in methods:
             values = curves[name][METHODS.index(method)]
-            low, mean, high = band(values)
+            low, mean, high = mean_band(values)
             colour = COLOURS[method]
             axis.plot(steps / 1000, mean, color=colour, label=NAMES[method])
             axis.fill_between(steps / 1000, low, high, color=colour, alpha=0.2, lw=0)

@@ -1,9 +1,10 @@
 """Tables behind the headline: intervals, gaps, learned costs, ends, times."""
 
+from termdp.pages import Cell, Table
 from termdp.report.analysis import Findings
 from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
-from termdp.report.tables import Cell, Table, grid_table, interval, number
+from termdp.report.tables import grid_table, interval, number
 
 
 def detail_tables(results: Results, findings: Findings) -> list[Table]:
@@ -136,7 +137,15 @@ def observer_table(results: Results) -> Table | None:
         "switched on, both in fresh episodes, and of the better oracle "
         f"({' and '.join(sorted(how))}). Wanted (▲): at least half is lost, and the "
         "oracle keeps three quarters of the unobserved return.",
-        ["observer", "unobserved", "switched on", "lost", "oracle", "kept", "bias"],
+        [
+            "observer",
+            "unobserved",
+            "switched on",
+            "lost",
+            "oracle",
+            "kept",
+            "bias",
+        ],
         rows,
     )
 

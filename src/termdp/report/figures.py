@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from termdp.bench.curves import Curve
+from termdp.intervals import Interval, mean_band, mean_interval
 from termdp.report.analysis import BASELINE, Findings
 from termdp.report.names import colours, column_name, method_name
 from termdp.report.results import Results
-from termdp.report.statistics import LEVEL, Estimate, mean_interval
 
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -104,7 +103,7 @@ def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -
 
 def _band(axis: Any, curves: list[Curve], name: str, colour: str, row: str) -> Any:
     steps, values = stacked(curves, name)
-    low, mean, high = band(values)
+    low, mean, high = mean_band(values)
     is_main = row in ("termpg", BASELINE)
     order = 3 if is_main else 2
     axis.fill_between(steps, low, high, color=colour, alpha=0.14, lw=0, zorder=order)
@@ -119,19 +118,6 @@ def stacked(curves: list[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:
     points = min(len(curve["step"]) for curve in curves)
     values = np.stack([curve[name][:points] for curve in curves]).astype(float)
     return curves[0]["step"][:points], values
-
-
-def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Low end, mean and high end of the t interval at every point, NaN ignored."""
-    known = np.isfinite(values)
-    count = known.sum(axis=0)
-    filled = np.where(known, values, 0.0)
-    mean = np.where(count > 0, filled.sum(axis=0) / np.maximum(count, 1), np.nan)
-    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
-    freedom = np.maximum(count - 1, 1)
-    error = np.sqrt(squares / freedom / np.maximum(count, 1))
-    half = np.where(count > 1, stats.t.ppf(0.5 + LEVEL / 2, freedom) * error, 0.0)
-    return mean - half, mean, mean + half
 
 
 def final_scores(results: Results, columns: Sequence[str]) -> Any:
@@ -209,7 +195,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
         return figure
 
 
-def _interval(axis: Any, found: Estimate, place: float, colour: str) -> None:
+def _interval(axis: Any, found: Interval, place: float, colour: str) -> None:
     axis.plot(
         [found.low, found.high],
         [place] * 2,
@@ -269,8 +255,8 @@ def _percent_axis(axis: Any) -> None:
     axis.minorticks_off()
 
 
-def _as_percent(found: Estimate) -> Estimate:
-    return Estimate(100 * found.value, 100 * found.low, 100 * found.high)
+def _as_percent(found: Interval) -> Interval:
+    return Interval(100 * found.value, 100 * found.low, 100 * found.high)
 
 
 def _improvement_legend(figure: Any, plt: Any, with_paper: bool) -> None:
@@ -360,4 +346,14 @@ def save(figure: Any, folder: Path, name: str) -> bytes:
     figure.savefig(folder / f"{name}.png", dpi=160, bbox_inches="tight")
     plt.close(figure)
     (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+    return buffer.getvalue()
+
+
+def figure_bytes(figure: Any) -> bytes:
+    """A figure as PNG, sharp on dense screens; closes it."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160, bbox_inches="tight")
+    plt.close(figure)
     return buffer.getvalue()

@@ -1,35 +1,20 @@
-"""Small statistics for few seeds: intervals, interquartile means, comparisons.
+"""Small statistics for few seeds: interquartile means, comparisons, the bootstrap.
 
 Scores are one number per seed. Where several environments are pooled they are strata: a
-resample draws seeds within each of them. Tests compare with SciPy.
+resample draws seeds within each of them.
 """
 
-import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from termdp.intervals import LEVEL, Interval, difference
+
 RESAMPLES = 2000
-LEVEL = 0.95
 Scores = np.ndarray
 Strata = Sequence[Scores]
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A number and its 95% interval; no interval where it cannot be had."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of zero."""
-        return bool(self.low > 0.0 or self.high < 0.0)
 
 
 def mean_and_std(scores: Scores) -> tuple[float, float]:
@@ -37,34 +22,9 @@ def mean_and_std(scores: Scores) -> tuple[float, float]:
     return float(np.mean(scores)), float(np.std(scores, ddof=1))
 
 
-def mean_interval(scores: Scores) -> Estimate:
-    """Mean with Student's t interval."""
-    mean, spread = mean_and_std(scores)
-    count = len(scores)
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * spread / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half)
-
-
-def difference(ours: Scores, theirs: Scores) -> Estimate:
-    """Difference of means with Welch's t interval: honest for five seeds."""
-    gap = float(np.mean(ours) - np.mean(theirs))
-    parts = [float(np.var(s, ddof=1)) / len(s) for s in (ours, theirs)]
-    variance = sum(parts)
-    if variance == 0.0:
-        return Estimate(gap, gap, gap)
-    freedom = variance**2 / sum(
-        part**2 / (len(s) - 1) for part, s in zip(parts, (ours, theirs), strict=True)
-    )
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(variance)
-    return Estimate(gap, gap - half, gap + half)
-
-
 def interquartile_mean(scores: Any) -> Any:
     """Mean of the middle half along the last axis: a quarter is dropped at each end."""
-    ordered = np.sort(scores, axis=-1)
-    count = ordered.shape[-1]
-    cut = count // 4
-    return np.mean(ordered[..., cut : count - cut], axis=-1)
+    return stats.trim_mean(scores, 0.25, axis=-1)
 
 
 def bootstrap(
@@ -72,7 +32,7 @@ def bootstrap(
     statistic: Callable[[Mapping[str, Strata]], Any],
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Estimate:
+) -> Interval:
     """A statistic with its stratified percentile-bootstrap interval.
 
     Args:
@@ -94,12 +54,12 @@ def bootstrap(
     found = found[np.isfinite(found)]
     value = float(statistic(groups))
     if len(found) < resamples // 2:
-        return Estimate(value, float("nan"), float("nan"))
+        return Interval(value, float("nan"), float("nan"))
     low, high = np.percentile(found, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return Estimate(value, float(low), float(high))
+    return Interval(value, float(low), float(high))
 
 
-def pooled_interquartile_mean(strata: Strata) -> Estimate:
+def pooled_interquartile_mean(strata: Strata) -> Interval:
     """Interquartile mean over all environments' scores, seeds resampled in each."""
     return bootstrap(
         {"scores": strata},
@@ -109,11 +69,11 @@ def pooled_interquartile_mean(strata: Strata) -> Estimate:
 
 def improvement_probability(ours: Scores, theirs: Scores) -> Any:
     """P(a run of ours beats one of theirs) along the last axis; ties count half."""
-    gaps = np.asarray(ours)[..., :, None] - np.asarray(theirs)[..., None, :]
-    return np.mean((gaps > 0) + 0.5 * (gaps == 0), axis=(-2, -1))
+    wins = stats.mannwhitneyu(ours, theirs, axis=-1, method="asymptotic").statistic
+    return wins / (np.shape(ours)[-1] * np.shape(theirs)[-1])
 
 
-def probability_of_improvement(ours: Strata, theirs: Strata) -> Estimate:
+def probability_of_improvement(ours: Strata, theirs: Strata) -> Interval:
     """The same averaged over environments, seeds resampled in each."""
 
     def statistic(drawn: Mapping[str, Strata]) -> Any:
@@ -128,7 +88,7 @@ def best_mean(rows: Strata) -> Any:
     return np.max([np.mean(scores, axis=-1) for scores in rows], axis=0)
 
 
-def relative_improvement(ours: Strata, theirs: Strata) -> Estimate:
+def relative_improvement(ours: Strata, theirs: Strata) -> Interval:
     """Best of our methods over the best of theirs, minus one.
 
     Each resample chooses the best anew, so that the interval includes the choice.
@@ -142,7 +102,7 @@ def relative_improvement(ours: Strata, theirs: Strata) -> Estimate:
     return bootstrap({"ours": ours, "theirs": theirs}, statistic)
 
 
-def gap_closed(method: Scores, baseline: Scores, ceiling: Scores) -> Estimate | None:
+def gap_closed(method: Scores, baseline: Scores, ceiling: Scores) -> Interval | None:
     """(method − baseline) / (ceiling − baseline); None unless there is a gap."""
     if difference(ceiling, baseline).low <= 0:
         return None

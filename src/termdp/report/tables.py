@@ -1,88 +1,18 @@
-"""The report's tables, as data that becomes Markdown or HTML."""
+"""The report's tables."""
 
-import dataclasses
-import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from termdp.bench.suites import ABLATIONS, BONUSES, TOP
+from termdp.intervals import Interval
+from termdp.pages import Cell, Table
 from termdp.report import published
 from termdp.report.analysis import BASELINE, Findings
 from termdp.report.names import ENV_NAMES, column_name, method_name
 from termdp.report.results import Results
-from termdp.report.statistics import Estimate, mean_and_std
+from termdp.report.statistics import mean_and_std
 
 NOTHING = "–"
-
-
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """What a cell says: a number, what stands below it, and whether it stands out.
-
-    Attributes:
-        text: the number.
-        note: smaller, below; in Markdown in brackets.
-        mark: `better` or `worse` than pg, where the interval excludes zero.
-    """
-
-    text: str
-    note: str = ""
-    mark: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A table with a title and a sentence on how to read it."""
-
-    title: str
-    caption: str
-    headings: list[str]
-    rows: list[list[Cell]]
-
-    def markdown(self) -> str:
-        """For `tables.md`."""
-        lines = [
-            f"### {self.title}",
-            "",
-            self.caption,
-            "",
-            _pipes(self.headings),
-            _pipes(["---"] + ["---:"] * (len(self.headings) - 1)),
-            *(_pipes([_markdown_cell(cell) for cell in row]) for row in self.rows),
-            "",
-        ]
-        return "\n".join(lines)
-
-    def html(self) -> str:
-        """For the page."""
-        head = "".join(f"<th>{html.escape(h)}</th>" for h in self.headings)
-        body = "".join(
-            "<tr>" + "".join(_html_cell(cell) for cell in row) + "</tr>"
-            for row in self.rows
-        )
-        return (
-            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(self.caption)}</p>"
-            f'<div class="scroll"><table class="scores"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
-
-
-_MARKS = {"better": " ▲", "worse": " ▼", "": ""}
-
-
-def _pipes(words: Sequence[str]) -> str:
-    return "| " + " | ".join(words) + " |"
-
-
-def _markdown_cell(cell: Cell) -> str:
-    note = f" ({cell.note})" if cell.note else ""
-    return f"{cell.text}{_MARKS[cell.mark]}{note}"
-
-
-def _html_cell(cell: Cell) -> str:
-    note = f"<small>{html.escape(cell.note)}</small>" if cell.note else ""
-    mark = f' class="{cell.mark}"' if cell.mark else ""
-    return f"<td{mark}>{html.escape(cell.text)}{_MARKS[cell.mark]}{note}</td>"
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -95,7 +25,7 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{min(places, 4)}f}".replace("-", "−")
 
 
-def interval(found: Estimate | None, digits: int = 3) -> str:
+def interval(found: Interval | None, digits: int = 3) -> str:
     """An estimate with its interval."""
     if found is None:
         return NOTHING

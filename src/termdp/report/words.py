@@ -1,5 +1,6 @@
 """What the numbers support, in words: nothing is claimed whose interval holds zero."""
 
+from termdp.intervals import Interval, difference
 from termdp.provenance import version_of
 from termdp.report.analysis import (
     BASELINE,
@@ -11,7 +12,6 @@ from termdp.report.analysis import (
 )
 from termdp.report.names import column_name, counted, method_name
 from termdp.report.results import Results
-from termdp.report.statistics import Estimate, difference
 from termdp.report.tables import number, percent
 
 
@@ -92,7 +92,7 @@ def _termpg_sentence(results: Results, row: str, subject: str) -> str:
     return f"{subject} is " + "; ".join(part for part in parts if part) + "."
 
 
-def _against_counterpart(results: Results, row: str) -> dict[str, Estimate]:
+def _against_counterpart(results: Results, row: str) -> dict[str, Interval]:
     """Difference of means to the PG of the same horizon, by environment."""
     return {
         column: difference(results.values(column, row), results.values(column, base))

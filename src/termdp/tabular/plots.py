@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from termdp.intervals import mean_band
 from termdp.tabular.learner import Regret
 from termdp.tabular.model import Array, TerMDP
-from termdp.tabular.regret import cost_errors, mean_and_interval
+from termdp.tabular.regret import cost_errors
 
 COLOURS = ("#1f6fb4", "#d97a1e", "#2e8b57", "#8d5fb0")
 INK, PALE, WARM = "#333333", "#e9eef3", "#d0533f"
@@ -21,16 +22,15 @@ def plot_regret(runs: dict[str, list[Regret]]) -> Figure:
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
     plain, logarithmic = figure.subplots(1, 2)
     for colour, (name, results) in zip(COLOURS, runs.items(), strict=False):
-        mean, half = mean_and_interval([run.cumulative for run in results])
+        low, mean, high = mean_band([run.cumulative for run in results])
         places = _few_places(len(mean))
         for axes in (plain, logarithmic):
             axes.plot(places + 1, mean[places], color=colour, label=name, lw=1.8)
             if len(results) > 1:
-                low = np.maximum(mean - half, 1e-3)[places]
                 axes.fill_between(
                     places + 1,
-                    low,
-                    (mean + half)[places],
+                    np.maximum(low, 1e-3)[places],
+                    high[places],
                     color=colour,
                     alpha=0.2,
                     lw=0,

@@ -1,24 +1,9 @@
-"""Summaries of several runs: means with intervals, and growth rates."""
+"""Summaries of several runs: growth rates and errors."""
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.stats import t as student
 
 from termdp.tabular.learner import Regret
 from termdp.tabular.model import Array, TerMDP, absorb_bias
-
-
-def mean_and_interval(values: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
-    """Mean over the first axis (the seeds) and half the width of its interval.
-
-    Student's t; NaN when there is one seed only.
-    """
-    table = np.asarray(values, float)
-    num = len(table)
-    if num < 2:
-        return table.mean(axis=0), np.full(table.shape[1:], np.nan)
-    spread = table.std(axis=0, ddof=1) / np.sqrt(num)
-    return table.mean(axis=0), spread * float(student.ppf((1 + level) / 2, num - 1))
 
 
 def log_log_slope(cumulative: Array) -> float:

@@ -17,8 +17,9 @@ def sample(count, seed=0, mean=0.0):
 
 @settings(deadline=None)
 @given(st.lists(NUMBERS, min_size=1, max_size=30))
-def test_the_interquartile_mean_is_scipys_trimmed_mean(values):
-    expected = stats.trim_mean(values, 0.25)
+def test_the_interquartile_mean_drops_a_quarter_at_each_end(values):
+    cut = len(values) // 4
+    expected = np.mean(sorted(values)[cut : len(values) - cut])
     assert statistics.interquartile_mean(np.array(values)) == pytest.approx(
         expected, rel=1e-9, abs=1e-9
     )
@@ -28,27 +29,8 @@ def test_the_interquartile_mean_of_five_is_that_of_the_middle_three():
     assert statistics.interquartile_mean(np.array([100.0, 1.0, 2.0, 3.0, -50.0])) == 2.0
 
 
-def test_the_mean_interval_is_scipys():
-    scores = sample(7)
-    expected = stats.t.interval(0.95, 6, scores.mean(), stats.sem(scores))
-    found = statistics.mean_interval(scores)
-    assert (found.low, found.high) == pytest.approx(expected)
+def test_the_spread_is_that_of_a_sample():
     assert statistics.mean_and_std(np.array([1.0, 3.0])) == pytest.approx((2.0, 2**0.5))
-
-
-@pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 8)])
-def test_the_difference_is_welchs(n, m):
-    ours, theirs = sample(n, 1, 2.0), 3 * sample(m, 2)
-    expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
-    found = statistics.difference(ours, theirs)
-    assert found.value == pytest.approx(ours.mean() - theirs.mean())
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-
-
-def test_a_difference_without_spread_is_certain():
-    found = statistics.difference(np.full(3, 2.0), np.full(3, 1.0))
-    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
-    assert found.excludes_zero
 
 
 def test_the_bootstrap_interval_is_scipys():
@@ -95,10 +77,11 @@ def test_strata_are_resampled_apart():
 @given(
     st.lists(NUMBERS, min_size=2, max_size=8), st.lists(NUMBERS, min_size=2, max_size=8)
 )
-def test_the_probability_of_improvement_is_mann_whitneys(ours, theirs):
-    u = stats.mannwhitneyu(ours, theirs, method="asymptotic").statistic
+def test_the_probability_of_improvement_counts_pairs(ours, theirs):
+    gaps = np.array(ours)[:, None] - np.array(theirs)[None, :]
+    expected = np.mean((gaps > 0) + 0.5 * (gaps == 0))
     found = statistics.improvement_probability(np.array(ours), np.array(theirs))
-    assert found == pytest.approx(u / (len(ours) * len(theirs)))
+    assert found == pytest.approx(expected)
 
 
 def test_the_probability_is_averaged_over_environments():
@@ -127,14 +110,3 @@ def test_the_gap_closed_needs_a_gap():
     assert found.value == pytest.approx(0.5)
     assert 0.4 < found.low < 0.5 < found.high < 0.6
     assert statistics.gap_closed(high, low, low) is None
-
-
-def test_intervals_of_five_seeds_hold_what_they_promise():
-    # Welch's interval of no difference contains zero about 95 times of 100.
-    generator = np.random.default_rng(0)
-    trials = 2000
-    held = sum(
-        not statistics.difference(*generator.normal(size=(2, 5))).excludes_zero
-        for _ in range(trials)
-    )
-    assert 0.935 < held / trials < 0.972
