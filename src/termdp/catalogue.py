@@ -32,6 +32,17 @@ class EnvironmentSpec:
     window: int = 30
     bias: float = 6.0
     observer: str | None = None
+    matched_discount: float | None = None
+
+    @property
+    def paper_image(self):
+        return self.id.startswith('backseat')
+
+    def override_names(self):
+        import inspect
+        from termdp.registry import make, _load
+        _, params = make(self.id)
+        return [*params.names, *inspect.signature(_load(self.game).__init__).parameters]
 
 
 _SPECS = (

@@ -14,7 +14,7 @@ from termdp.provenance import version_of
 if TYPE_CHECKING:
     from termdp.bench.events import Event
     from termdp.bench.plan import BenchJob
-    from termdp.bench.program import JobResult
+    from termdp.bench.execute import JobResult
 
 RETRIES = 5
 REACH_SECONDS = 5.0
@@ -132,7 +132,7 @@ def work(job: "BenchJob", version: str) -> "JobResult":
         )
     import jax
 
-    from termdp.bench.program import compile_job, run_job
+    from termdp.bench.execute import compile_job, run_job
 
     devices = jax.devices()
-    return run_job(compile_job(job, devices if len(devices) > 1 else None))
+    return run_job(job, compile_job(job, devices if len(devices) > 1 else None))

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal
 
 from termdp.bench.plan import BenchJob
-from termdp.bench.program import JobResult
+from termdp.bench.execute import JobResult
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,8 @@ import jax
 
 from termdp.bench.events import Event, sentence
 from termdp.bench.plan import BenchJob
-from termdp.bench.program import Compiled, JobResult, compile_job, run_job
+from termdp.bench.execute import JobResult, compile_job, run_job
+from termdp.runs.program import TrainProgram
 
 
 def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
@@ -29,7 +30,7 @@ def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
     pool = ThreadPoolExecutor(1, thread_name_prefix="compile")
-    waiting: deque[tuple[BenchJob, Future[Compiled]]] = deque()
+    waiting: deque[tuple[BenchJob, Future[TrainProgram]]] = deque()
     try:
         for job in jobs:
             yield Event("started", job)
@@ -43,17 +44,17 @@ def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
 
 
 def _run_one(
-    job: BenchJob, future: "Future[Compiled]", devices: Sequence[Any] | None
+    job: BenchJob, future: "Future[TrainProgram]", devices: Sequence[Any] | None
 ) -> Iterator[Event]:
     """Run a job in a thread, telling how far it is."""
     told: queue.Queue[Event] = queue.Queue()
 
-    def listen(fraction: float) -> None:
+    def on_progress(fraction: float) -> None:
         told.put(Event("running", job, fraction))
 
     def work() -> None:
         try:
-            result = _run_or_halve(job, future.result, devices, listen)
+            result = _run_or_halve(job, future.result, devices, on_progress)
             told.put(Event("finished", job, 1.0, result))
         # Whatever goes wrong in one job, out of memory included, the others go on.
         except Exception as error:
@@ -71,13 +72,13 @@ def _run_one(
 
 def _run_or_halve(
     job: BenchJob,
-    compiled: Callable[[], Compiled],
+    compiled: Callable[[], TrainProgram],
     devices: Sequence[Any] | None,
-    listen: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> JobResult:
     """Run a job; if the device's memory is too small for it, half after half."""
     try:
-        return run_job(compiled(), listen)
+        return run_job(job, compiled(), on_progress)
     except Exception as error:
         if _OUT_OF_MEMORY not in str(error) or len(job.runs) < 2:
             raise
@@ -85,7 +86,7 @@ def _run_or_halve(
     middle = len(job.runs) // 2
     parts = [
         _run_or_halve(
-            half, functools.partial(compile_job, half, devices), devices, listen
+            half, functools.partial(compile_job, half, devices), devices, on_progress
         )
         for half in (
             dataclasses.replace(job, runs=job.runs[:middle]),

@@ -9,14 +9,14 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from termdp.agents.methods import Method, find_method
+import jax
+
+from termdp.agents.methods import Method
 from termdp.bench.suites import Column, Row, Suite, cells
-from termdp.bench.worlds import kind_of_world, shared_world
 from termdp.registry import REGISTRY
-from termdp.runs.config import TrainConfig
+from termdp.runs.config import TrainConfig, flat_numbers, make_config, remembered_steps
 from termdp.runs.program import Job
-from termdp.runs.presets import for_preset, make_config
-from termdp.runs.train import make_watched
+from termdp.runs.spec import RunSpec, make_env
 
 
 class RunKey(NamedTuple):
@@ -34,24 +34,26 @@ class Cell:
     Attributes:
         column: the environment.
         row: the method's name and numbers.
+        spec: the two as one run.
         method: all of its numbers.
         config: sizes and rates.
     """
 
     column: Column
     row: Row
+    spec: RunSpec
     method: Method
     config: TrainConfig
 
     def settings(self) -> dict[str, Any]:
         """All that decides the numbers, as plain data."""
-        method = dataclasses.asdict(self.method)
-        del method["description"]
+        identity = ("learns_costs", "knows_costs", "dynamic_discount", "recurrent")
         return {
-            "env": self.column.env,
-            "overrides": dict(self.column.overrides),
-            "method": method,
-            "config": dataclasses.asdict(self.config),
+            "env": self.spec.env,
+            "env_numbers": dict(self.spec.env_numbers),
+            "preset": self.spec.preset,
+            **{name: getattr(self.method, name) for name in identity},
+            "numbers": flat_numbers(self.method, self.config),
         }
 
 
@@ -62,7 +64,7 @@ class BenchJob:
     Attributes:
         name: for people, unique in a sweep.
         runs: which; all of one game and one configuration.
-        steps: decisions per run.
+        steps: steps per run.
     """
 
     name: str
@@ -85,6 +87,11 @@ class BenchJob:
         return self.runs[0][0].config
 
     @property
+    def preset(self) -> str:
+        """The preset of all its runs."""
+        return self.runs[0][0].spec.preset
+
+    @property
     def recurrent(self) -> bool:
         """Whether the policies have memory."""
         return self.runs[0][0].method.recurrent
@@ -95,8 +102,8 @@ class BenchJob:
         return tuple(RunKey(c.column.label, c.row.label, s) for c, s in self.runs)
 
     @property
-    def decisions(self) -> int:
-        """Work, in decisions."""
+    def all_steps(self) -> int:
+        """Work: steps of all runs together."""
         return self.steps * len(self.runs)
 
     def training_job(self, multiple: int = 1) -> Job:
@@ -106,7 +113,7 @@ class BenchJob:
         """
         missing = -len(self.runs) % multiple
         runs = [*self.runs, *([self.runs[-1]] * missing)]
-        env, by_column = shared_world(self.columns)
+        env, by_column = shared_env({c.column.label: c.spec for c, _ in self.runs})
         each = tuple(by_column[cell.column.label] for cell, _ in runs)
         return Job(
             env=env,
@@ -126,25 +133,28 @@ class Plan:
     Attributes:
         suite: its name.
         cells: methods on environments.
-        seeds: 0 … seeds − 1.
-        steps: decisions per run.
+        seeds: how many.
+        seed: the first of them.
+        steps: steps per run.
         preset: `fast` or `paper`.
-        stop_handling: what all methods are made to do with ends; None for their own.
+        end_handling: what all methods are made to do with ends; None for their own.
         left_out: columns that cannot run here, and why.
     """
 
     suite: str
     cells: tuple[Cell, ...]
     seeds: int
+    seed: int
     steps: int
     preset: str
-    stop_handling: str | None = None
+    end_handling: str | None = None
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def runs(self) -> tuple[tuple[Cell, int], ...]:
         """Every run."""
-        return tuple((cell, s) for cell in self.cells for s in range(self.seeds))
+        seeds = range(self.seed, self.seed + self.seeds)
+        return tuple((cell, seed) for cell in self.cells for seed in seeds)
 
 
 def make_plan(
@@ -154,23 +164,23 @@ def make_plan(
     preset: str = "fast",
     envs: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    stop_handling: str | None = None,
+    end_handling: str | None = None,
+    seed: int = 0,
 ) -> Plan:
     """Settle a suite's numbers.
 
     Args:
         suite: what to run.
         seeds: runs per cell; None for the suite's number.
-        steps: decisions per run; None for the suite's number.
+        steps: steps per run; None for the suite's number.
         preset: `fast` or `paper`.
         envs: labels or ids of the columns to keep; None for all.
         methods: labels of the rows to keep; None for all.
-        stop_handling: for all methods alike; None for each method's own.
+        end_handling: for all methods alike; None for each method's own.
+        seed: the first seed.
     """
     seeds = suite.seeds if seeds is None else seeds
     steps = suite.steps if steps is None else steps
-    if seeds < 1:
-        raise ValueError(f"expected seeds to be at least 1, got {seeds}")
     pairs = _chosen(cells(suite), envs, methods, suite.name)
     left_out = {
         column.label: f"there is no environment {column.env!r} in this version"
@@ -178,7 +188,19 @@ def make_plan(
         if column.env not in REGISTRY
     }
     made = tuple(
-        _cells_of(column, [row for _, row in group], preset, stop_handling)
+        _cells_of(
+            column,
+            [row for _, row in group],
+            RunSpec(
+                column.env,
+                steps=steps,
+                seeds=seeds,
+                seed=seed,
+                preset=preset,
+                env_numbers=column.overrides,
+            ),
+            end_handling,
+        )
         for column, group in _by_column(pairs)
         if column.label not in left_out
     )
@@ -187,7 +209,9 @@ def make_plan(
         raise ValueError(f"expected environments to run, got none: {left_out}")
     for cell in found:
         cell.config.num_iterations(steps)
-    return Plan(suite.name, found, seeds, steps, preset, stop_handling, left_out)
+    return Plan(
+        suite.name, found, seeds, seed, steps, preset, end_handling, left_out
+    )
 
 
 def _chosen(
@@ -230,23 +254,57 @@ def _by_column(pairs: Iterable[tuple[Column, Row]]) -> Any:
 
 
 def _cells_of(
-    column: Column, rows: Sequence[Row], preset: str, stop_handling: str | None
+    column: Column, rows: Sequence[Row], base: RunSpec, end_handling: str | None
 ) -> list[Cell]:
-    overrides = for_preset(preset, column.env) | column.overrides
-    column = dataclasses.replace(column, overrides=overrides)
-    env, params = make_watched(column.env, **overrides)
+    env, params = make_env(base)
+    shape = env.observation_space(params).shape
+    window = remembered_steps(params.observer)
     found = []
     for row in rows:
-        method = find_method(row.method, **row.changes)
-        if method.discount is None and column.matched_discount is not None:
-            method = dataclasses.replace(method, discount=column.matched_discount)
-        method = method.for_environment(column.env)
-        if stop_handling is not None:
-            method = dataclasses.replace(method, stop_handling=stop_handling)
-        draft = Job(env, params, (method,), (0,), TrainConfig(), 1)
-        config = make_config(preset, env, params, draft.max_window)
-        found.append(Cell(column, row, method, config))
+        numbers = dict(row.changes)
+        if column.matched_discount is not None and row.method == "pg_matched":
+            numbers = {"discount": column.matched_discount} | numbers
+        if end_handling is not None:
+            numbers["end_handling"] = end_handling
+        spec = dataclasses.replace(base, method=row.method, numbers=numbers)
+        method = spec.resolved_method()
+        config = make_config(base.preset, shape, method.learner_window(window))
+        found.append(Cell(column, row, spec, method, config))
     return found
+
+
+# ---- which columns one program can serve: an observer is data, as a method is -------
+
+_ANY_WINDOW = 2**30  # makes observers alike, whatever they remember
+
+
+def program_kind(spec: RunSpec) -> Any:
+    """Equal for environments that one program can serve: they differ in numbers only."""
+    _, params = make_env(spec)
+    fixed = tuple(
+        (name, str(value))
+        for name, value in spec.env_numbers.items()
+        if name not in params.names
+    )
+    structure = jax.tree.structure(_remembering(params, _ANY_WINDOW))
+    return spec.env, spec.preset, fixed, structure
+
+
+def shared_env(specs: dict[str, RunSpec]) -> tuple[Any, dict[str, Any]]:
+    """One environment for several columns, and each column's parameters by label."""
+    made = {label: make_env(spec) for label, spec in specs.items()}
+    env = next(iter(made.values()))[0]
+    if len(made) == 1:
+        return env, {label: params for label, (_, params) in made.items()}
+    most = max(params.observer.capacity for _, params in made.values())
+    return env, {
+        label: _remembering(params, most) for label, (_, params) in made.items()
+    }
+
+
+def _remembering(params: Any, steps: int) -> Any:
+    """The same observer with room for so many steps: its window may differ."""
+    return params.replace(observer=params.observer.replace(capacity=steps))
 
 
 def make_jobs(
@@ -263,7 +321,7 @@ def make_jobs(
     """
     done = set(finished)
     groups: dict[Any, list[tuple[Cell, int]]] = {}
-    kinds = {cell.column.label: kind_of_world(cell.column) for cell in plan.cells}
+    kinds = {c.column.label: program_kind(c.spec) for c in _one_per_column(plan.cells)}
     for cell, seed in plan.runs:
         if RunKey(cell.column.label, cell.row.label, seed) not in done:
             shared = (kinds[cell.column.label], cell.method.recurrent, cell.config)
@@ -279,6 +337,10 @@ def make_jobs(
             number = f" {names[name]}" if names[name] > 1 else ""
             jobs.append(BenchJob(name + number, tuple(part), plan.steps))
     return jobs
+
+
+def _one_per_column(found: Iterable[Cell]) -> list[Cell]:
+    return list({cell.column.label: cell for cell in found}.values())
 
 
 def _parts(runs: list[Any], most: int | None) -> list[list[Any]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from termdp.bench.plan import BenchJob
-from termdp.runs.folder import write_json
+from termdp.files import write_json
 
-# Decisions per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
+# Steps per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
 # other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, as many runs side
 # by side as a column of `hard` has (five for the recurrent policy).
 RECORDED = {
@@ -26,13 +26,13 @@ RECORDED = {
         "compile_s": 55.0,
     },
 }
-# Twelve runs of TermPG on the H200 made 39,000 decisions/s beside other programs. On a
+# Twelve runs of TermPG on the H200 made 39,000 steps/s beside other programs. On a
 # CPU it is a guess.
 PAPER_FACTOR = 0.03
 
 
 class Speeds:
-    """Decisions per second of this machine, as far as known."""
+    """Steps per second of this machine, as far as known."""
 
     def __init__(self, platform: str, path: Path | None = None):
         self.platform = "cpu" if platform == "cpu" else "gpu"
@@ -40,7 +40,7 @@ class Speeds:
         self._known = _read(self.path)
 
     def of(self, job: BenchJob) -> float:
-        """Decisions per second of a job."""
+        """Steps per second of a job."""
         measured = self._known.get(self._name(job))
         return float(measured["steps_per_s"]) if measured else self._recorded(job)
 
@@ -59,7 +59,7 @@ class Speeds:
             if program not in compiled:
                 compiled.add(program)
                 ready += self._compiling(job)
-            done = max(done, ready) + job.decisions / self.of(job)
+            done = max(done, ready) + job.all_steps / self.of(job)
         return done
 
     def remember(self, job: BenchJob, facts: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class Speeds:
     def _recorded(self, job: BenchJob) -> float:
         kind = "vector" if job.config.network == "vector" else "grid"
         speed = RECORDED[self.platform]["recurrent" if job.recurrent else kind]
-        if job.config.preset == "paper":
+        if job.preset == "paper":
             speed *= PAPER_FACTOR
         if self.platform == "cpu":
             speed *= (os.cpu_count() or 1) / 2
@@ -88,7 +88,7 @@ class Speeds:
 
     def _name(self, job: BenchJob) -> str:
         kind = "recurrent" if job.recurrent else "feed-forward"
-        return f"{self.platform}/{job.config.preset}/{job.env}/{kind}"
+        return f"{self.platform}/{job.preset}/{job.env}/{kind}"
 
 
 def _memory() -> Path:

@@ -52,7 +52,7 @@ class Suite:
         about: one line.
         columns: environments.
         rows: methods.
-        steps: decisions per run.
+        steps: steps per run.
         seeds: runs per cell.
         parts: names of the suites that this one is made of.
     """
@@ -76,7 +76,7 @@ def _distinct(rows: Sequence[Row]) -> tuple[Row, ...]:
     for row in rows:
         method = find_method(row.method, **row.changes)
         numbers = dataclasses.replace(method, description="")
-        numbers = dataclasses.replace(numbers, stop_handling=method.handles_stops)
+        numbers = dataclasses.replace(numbers, end_handling=method.handles_ends)
         kept.setdefault(numbers, row)
     return tuple(kept.values())
 
@@ -98,14 +98,14 @@ RECOMMENDER = Column("recommender", "recommender")
 # Observers under which methods can be told apart (docs/hard.md): patient with a slip,
 # since they remember long, charge little or are relieved by harmless steps, and
 # b ≥ ln 3T (T: mean length of an unobserved episode), but not with a habit. Matched
-# discounts are the means of TermPG's at a million decisions.
+# discounts are the means of TermPG's at a million steps.
 HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
         {"window": 60, "bias": 9.5, "scale": 0.5, "relief": 0.2},
         matched_discount=0.9996,
-        why="a coin costs 0.5, any other decision relieves by 0.2; 60 are remembered",
+        why="a coin costs 0.5, any other step relieves by 0.2; 60 are remembered",
     ),
     Column(
         "space_invaders_hard",
@@ -155,7 +155,7 @@ TOP = (
 )
 REFERENCE = (_row("pg"), _row("termpg"))
 ABLATIONS = (
-    _row("termpg_min"),
+    _row("termpg_paper"),
     _row("termpg_std", "termpg_std_0.5", std_factor=0.5),
     _row("termpg_std", "termpg_std_1", std_factor=1.0),
     _row("termpg_std", "termpg_std_2", std_factor=2.0),
@@ -176,18 +176,21 @@ FAIR = _distinct(
         _row("pg_naive"),
         _row("pg_rs"),
         _row("pg_matched"),
-        _row("pg_0.953"),
+        _row("pg", "pg_0.953", discount=0.953),
         # What the published TermPG comes to if its costs are all zero.
         _row("pg_naive", "pg_naive_0.953", discount=0.953),
-        _row("pg", "pg_0.97", discount=0.97),
+        _row("pg_0.97"),
+        _row("pg_0.999"),
         _row("pg_recurrent", "pg_recurrent_rs", stop_penalty=1.0),
         _row("oracle"),
-        _row("oracle_horizon"),
+        _row("oracle", "oracle_discount_1", discount=1.0),
+        _row("oracle", "oracle_discount_0.97", discount=0.97),
         _row("termpg"),
-        _row("termpg_horizon"),
-        _row("termpg", "termpg_cut", stop_handling="cut"),
-        _row("termpg", "termpg_ignored", stop_handling="ignored"),
-        _row("termpg_min"),
+        _row("termpg", "termpg_discount_1", discount=1.0),
+        _row("termpg", "termpg_discount_0.97", discount=0.97),
+        _row("termpg", "termpg_cut", end_handling="cut"),
+        _row("termpg", "termpg_ignored", end_handling="ignored"),
+        _row("termpg_paper"),
         _row("termpg_std", "termpg_std_1", std_factor=1.0),
         _row("termpg_mean"),
     )
@@ -195,10 +198,11 @@ FAIR = _distinct(
 HARD = (
     *TOP,
     _row("pg_matched"),
-    _row("pg", "pg_0.97", discount=0.97),
-    _row("termpg_horizon"),
+    _row("pg_0.97"),
+    _row("pg_0.999"),
+    _row("termpg", "termpg_discount_1", discount=1.0),
     _row("oracle"),
-    _row("oracle_horizon"),
+    _row("oracle", "oracle_discount_1", discount=1.0),
 )
 WINDOWS = (
     *REFERENCE,

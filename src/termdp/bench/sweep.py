@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from termdp.bench.events import Event
 from termdp.bench.plan import RunKey
 from termdp.bench.speeds import Speeds
-from termdp.bench.store import Store
+from termdp.bench.sweep_folder import SweepFolder
 
 
 @dataclasses.dataclass
@@ -29,38 +29,38 @@ class Outcome:
 
 def sweep(
     events: Iterable[Event],
-    store: Store,
+    folder: SweepFolder,
     speeds: Speeds | None = None,
-    listen: Callable[[Event], None] = lambda event: None,
+    on_progress: Callable[[Event], None] = lambda event: None,
 ) -> Outcome:
     """Keep what an engine brings.
 
     Args:
         events: an engine at work.
-        store: where results go; nobody else writes there.
+        folder: where results go; nobody else writes there.
         speeds: remembers how fast jobs were.
-        listen: hears every event after it was dealt with.
+        on_progress: gets every event after it was dealt with.
     """
     outcome, began = Outcome(), time.perf_counter()
     try:
         for event in events:
             if event.kind == "finished":
-                _keep(event, store, outcome)
+                _keep(event, folder, outcome)
                 if speeds is not None and event.result is not None:
                     speeds.remember(event.job, event.result.facts)
             elif event.kind == "failed":
-                store.add_failure(event.job.keys, event.error)
+                folder.add_failure(event.job.keys, event.error)
                 outcome.failures.append((event.job.keys, event.error))
-            listen(event)
+            on_progress(event)
     finally:
         outcome.seconds = time.perf_counter() - began
-        store.close(outcome.seconds)
+        folder.close(outcome.seconds)
     return outcome
 
 
-def _keep(event: Event, store: Store, outcome: Outcome) -> None:
+def _keep(event: Event, folder: SweepFolder, outcome: Outcome) -> None:
     assert event.result is not None
-    store.add(event.result)
+    folder.add(event.result)
     outcome.finished += [run.key for run in event.result.runs]
     for key, error in event.result.failures.items():
         outcome.failures.append(((key,), error))

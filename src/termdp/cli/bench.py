@@ -32,16 +32,20 @@ class Args:
     """Address of the Ray cluster; one is started on this machine unless given."""
     seeds: int | None = None
     """Runs per cell; the suite's number unless given (5 for most)."""
+    seed: int = 0
+    """First seed."""
     steps: int | None = None
-    """Decisions per run; the suite's number unless given (1,000,000 for most)."""
+    """Steps per run; the suite's number unless given (1,000,000 for most)."""
     preset: str = "fast"
     """fast or paper."""
     envs: tuple[str, ...] | None = None
     """Only these environments of the suite."""
     methods: tuple[str, ...] | None = None
     """Only these methods of the suite."""
-    stop_handling: str | None = None
-    """Make all methods do this with stops: expected, cut or ignored."""
+    end_handling: Annotated[
+        str | None, tyro.conf.arg(aliases=["--stop-handling"])
+    ] = None
+    """Make all methods do this with ends: expected, cut or ignored."""
     out: Path | None = None
     """Folder of the results; results/SUITE unless given."""
     resume: bool = False
@@ -65,7 +69,7 @@ def run(args: Args) -> None:
     engine, platform, jobs_at_once = _engine(args)
     from termdp.bench.plan import make_jobs
     from termdp.bench.speeds import Speeds
-    from termdp.bench.store import Store
+    from termdp.bench.sweep_folder import SweepFolder
     from termdp.bench.sweep import sweep
 
     plan = _plan(args, args.suite)
@@ -73,7 +77,7 @@ def run(args: Args) -> None:
     most_runs = _most_runs(args, plan, speeds)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
-    folder = (Store.reopen if args.resume else Store.create)(out, plan, command)
+    folder = (SweepFolder.reopen if args.resume else SweepFolder.create)(out, plan, command)
     for label, why in plan.left_out.items():
         print(f"termdp: {label} is left out: {why}", file=sys.stderr)
     finished = folder.finished()
@@ -110,7 +114,8 @@ def _plan(args: Args, suite: str) -> Any:
         args.preset,
         args.envs,
         args.methods,
-        args.stop_handling,
+        args.end_handling,
+        args.seed,
     )
 
 
@@ -199,7 +204,7 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
         star = "" if row["speed_measured_here"] else "*"
         console.print(
             f"[bold]{row['suite']}[/bold]  {row['about']}\n"
-            f"  {row['runs']} runs of {row['steps']:,} decisions ({row['seeds']} seeds) "
+            f"  {row['runs']} runs of {row['steps']:,} steps ({row['seeds']} seeds) "
             f"in {counted(row['programs'], 'program')}: "
             f"[bold]about {duration(row['seconds'])}{star}[/bold]",
             highlight=False,
@@ -212,7 +217,7 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
         console.print()
     if not all(row["speed_measured_here"] for row in rows):
         print(
-            "* decisions ÷ speed recorded on another machine; it gives way to this "
+            "* steps ÷ speed recorded on another machine; it gives way to this "
             "machine's own speed, kept after every job"
         )
 

@@ -70,7 +70,7 @@ class Progress:
     def seconds_left(self) -> float:
         """Work left at the speed of such jobs; compilation is not counted."""
         each = [
-            (1.0 - self.fraction[job.name]) * job.decisions / self.speeds.of(job)
+            (1.0 - self.fraction[job.name]) * job.all_steps / self.speeds.of(job)
             for job in self.jobs
             if self.state[job.name] not in ("finished", "failed")
         ]

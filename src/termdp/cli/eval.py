@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -13,13 +14,19 @@ from rich.table import Table
 class Args:
     """Play fresh episodes with a run's policies: mean, 95% interval, how they end.
 
-    Example: termdp eval runs/breakout-termpg --episodes 256
+    Example: termdp eval runs/breakout-termpg --episodes 256 --no-observer
     """
 
-    run: tyro.conf.Positional[Path]
-    """Folder of a run."""
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or a file of `agent.save`."""
     episodes: int = 128
     """Episodes per seed."""
+    observer: Path | None = None
+    """File of another observer than in training."""
+    no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Nobody watches: the bare game."""
+    deterministic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """The most probable actions instead of drawn ones."""
     seed: int = 1_000_000
     """Seed of the evaluation's own randomness."""
     json: bool = False
@@ -28,18 +35,54 @@ class Args:
 
 def run(args: Args) -> None:
     """Evaluate and print."""
-    from termdp.runs.evaluate import evaluation_table, open_run
+    from termdp.runs.evaluate import agents_of, evaluate
 
-    if args.episodes < 1:
-        raise ValueError(f"expected at least 1 episode, got {args.episodes}")
-    found = evaluation_table(open_run(args.run), args.episodes, args.seed)
-    if args.json:
-        print(json.dumps(found, indent=2))
-        return
-    table = Table(
-        title=f"{found['env']} {found['method']}: {args.episodes} fresh episodes a seed",
-        title_justify="left",
+    if args.no_observer and args.observer is not None:
+        raise ValueError("expected --observer or --no-observer, got both")
+    if not 0 <= args.seed < 2**32:
+        raise ValueError(f"expected --seed from 0 to {2**32 - 1}, got {args.seed}")
+    observer = False if args.no_observer else args.observer
+    card = agents_of(args.run)[0].card
+    found = evaluate(
+        args.run,
+        observer=observer,
+        episodes=args.episodes,
+        deterministic=args.deterministic,
+        seed=args.seed,
     )
+    parts = found.parts or {card.spec.seed: found}
+    rows = [{"seed": seed, **part.to_plain()} for seed, part in parts.items()]
+    watched = _who(args, card.spec)
+    table = {
+        "env": card.spec.env,
+        "method": card.spec.method_name,
+        "observer": watched,
+        "deterministic": args.deterministic,
+        "episodes": args.episodes,
+        "seeds": rows,
+        "all": found.to_plain(),
+    }
+    if args.json:
+        print(json.dumps(table, indent=2))
+        return
+    _print(table)
+
+
+def _who(args: Args, spec: Any) -> str:
+    """Who watches, in a word."""
+    if args.no_observer or (args.observer is None and spec.observer is False):
+        return "nobody"
+    if args.observer is not None:
+        return str(args.observer)
+    return "as in training"
+
+
+def _print(found: dict[str, Any]) -> None:
+    title = (
+        f"{found['env']} {found['method']}: {found['episodes']} fresh episodes a seed; "
+        f"observer: {found['observer']}"
+    )
+    table = Table(title=title, title_justify="left")
     headings = ("seed", "return", "95% interval", "length", "stopped", "game over")
     for heading in headings:
         table.add_column(heading, justify="right")
@@ -55,3 +98,5 @@ def run(args: Args) -> None:
             f"{row['game_over_rate']:.1%}",
         )
     Console().print(table)
+    if len(found["seeds"]) > 1:
+        print("interval of a seed: over its episodes; of all: over the seeds' means")

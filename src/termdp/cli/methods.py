@@ -28,7 +28,7 @@ def run(args: Args) -> None:
         {
             "id": name,
             **dataclasses.asdict(method),
-            "stop_handling": method.handles_stops,
+            "end_handling": method.handles_ends,
         }
         for name, method in METHODS.items()
     ]
@@ -43,13 +43,13 @@ def run(args: Args) -> None:
     )
     # What is typed elsewhere is never cut in two.
     table.add_column("id", no_wrap=True)
-    for heading in ("what it is", "discount", "stops", "optimism"):
+    for heading in ("what it is", "discount", "ends", "optimism"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         constant = "matched" if row["discount"] is None else f"{row['discount']:g}"
-        discount = "dynamic" if row["dynamic_discount"] else constant
+        discount = f"{constant} × (1 − ρ)" if row["dynamic_discount"] else constant
         optimism = row["optimism"] if row["learns_costs"] else "–"
         table.add_row(
-            row["id"], row["description"], discount, row["stop_handling"], optimism
+            row["id"], row["description"], discount, row["end_handling"], optimism
         )
     Console().print(table)

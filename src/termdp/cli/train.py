@@ -4,6 +4,8 @@ import dataclasses
 import json
 import signal
 import sys
+import typing
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +14,63 @@ from typing import Annotated, Any
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
+from termdp.agents.methods import Method
+from termdp.runs.config import (
+    ALGORITHMS,
+    ALIASES,
+    COST_PREFIX,
+    GROUPS,
+    NUMBERS,
+    TrainConfig,
+)
+from termdp.costs.config import CostConfig
+from termdp.settings import expectation, nearest
+
 Word = tyro.conf.Positional[str | None]
+COLUMNS = (
+    *("seed", "return_mean", "length_mean", "stop_rate", "game_over_rate"),
+    *("cost_mae", "cost_corr", "bias"),
+)
+
+
+def _types() -> dict[str, Any]:
+    """The type of every number, by flat name."""
+    found: dict[str, Any] = {}
+    for settings in (Method, *ALGORITHMS.values(), TrainConfig):
+        found |= typing.get_type_hints(settings)
+    of_costs = typing.get_type_hints(CostConfig)
+    return found | {COST_PREFIX + name: hint for name, hint in of_costs.items()}
+
+
+TYPES = _types()
+
+
+def _flags(group: str) -> type:
+    """A dataclass of one group's numbers, each a flag that is absent unless given."""
+    fields = []
+    for name, field in GROUPS[group].items():
+        expected = expectation(TYPES[name], field.metadata)
+        about = f"{field.metadata['about']} {expected.capitalize()}."
+        old = [f"--{a.replace('_', '-')}" for a, new in ALIASES.items() if new == name]
+        arg = tyro.conf.arg(help=about, metavar=_metavar(name), aliases=old or None)
+        fields.append((name, Annotated[str | None, arg], None))
+    name = f"{group.title().replace(' ', '')}Flags"
+    made = dataclasses.make_dataclass(name, fields, frozen=True)
+    made.__doc__ = f"Numbers of the {group}; what is not given is the preset's."
+    return made
+
+
+def _metavar(name: str) -> str:
+    kinds = typing.get_args(TYPES[name]) or (TYPES[name],)
+    words = {int: "INT", float: "FLOAT", str: "WORD", bool: "true|false"}
+    return "|".join(words[kind] for kind in kinds if kind in words)
+
+
+NO_PREFIX = tyro.conf.arg(name="")
+OF_METHOD, OF_ALGORITHM = _flags("method"), _flags("algorithm")
+OF_SIZES, OF_COSTS = _flags("sizes"), _flags("cost learner")
 
 
 @dataclass(frozen=True)
@@ -31,41 +85,35 @@ class Args:
     method: Annotated[Word, tyro.conf.arg(metavar="METHOD")] = None
     """Method (`termdp methods`)."""
     steps: int | None = None
-    """Decisions per seed; 1,000,000 unless given."""
+    """Steps per seed; 1,000,000 unless given. With --resume: steps in all."""
     seeds: int | None = None
     """Number of seeds, run side by side; 1 unless given."""
     seed: int | None = None
     """First seed; 0 unless given."""
     preset: str | None = None
     """fast (default) or paper."""
+    algorithm: str | None = None
+    """How the policy is improved: ppo (default) or a2c."""
+    config: Path | None = None
+    """TOML or JSON file of numbers; flags win over it."""
+    print_config: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print all numbers of this run as TOML, for --config, and do nothing else."""
     out: Path | None = None
     """Folder of the run; runs/ENV-METHOD unless given."""
     resume: Path | None = None
     """Go on with the run in this folder; nothing else is needed."""
+    init_from: Path | None = None
+    """Begin with the policy and cost networks of this run."""
     observer: Path | None = None
-    """File of a fitted observer (`termdp studies fit`) instead of the benchmark's."""
+    """File of a fitted observer (`termdp studies fit`) instead of the environment's."""
     no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Nobody watches: the bare game."""
-    stop_handling: str | None = None
-    """What a stop is for the values: expected, cut or ignored."""
-    optimism: str | None = None
-    """How cost networks become one: min, std, mean or logit."""
-    window_factor: float | None = None
-    """The learner's window over the observer's."""
-    discount: float | None = None
-    """Constant discount of methods without the dynamic one."""
-    horizon: float | None = None
-    """Constant that the dynamic discount is multiplied by."""
-    stop_penalty: float | None = None
-    """p, taken from the reward on a stop."""
-    cost_penalty: float | None = None
-    """α in r − α·C."""
-    bonus: float | None = None
-    """α in r + α·U(C)."""
-    std_factor: float | None = None
-    """α in mean − α·std."""
-    uncertainty: str | None = None
-    """U as range (max − min) or std."""
+    window: int | None = None
+    """Steps that the observer remembers."""
+    bias: float | None = None
+    """b of the observer; the larger, the more patient."""
+    set: tuple[str, ...] = ()
+    """Further numbers of the environment, as NAME=VALUE."""
     snapshots: int | None = None
     """Policies to keep on the way, from the first to the last; none unless given."""
     checkpoint_minutes: float = 2.0
@@ -76,64 +124,47 @@ class Args:
     """Also report to Weights & Biases (extra `wandb`)."""
     json: bool = False
     """Print the summary as JSON and nothing else on standard output."""
+    # Made from the settings themselves, so mypy cannot know them.
+    of_method: Annotated[OF_METHOD, NO_PREFIX] = OF_METHOD()  # type: ignore[valid-type]
+    of_algorithm: Annotated[OF_ALGORITHM, NO_PREFIX] = OF_ALGORITHM()  # type: ignore[valid-type]
+    of_sizes: Annotated[OF_SIZES, NO_PREFIX] = OF_SIZES()  # type: ignore[valid-type]
+    of_costs: Annotated[OF_COSTS, NO_PREFIX] = OF_COSTS()  # type: ignore[valid-type]
 
 
-_RUN = ("env", "method", "steps", "seeds", "seed", "preset", "snapshots")
-_METHOD = (
-    "stop_handling",
-    "optimism",
-    "window_factor",
-    "discount",
-    "horizon",
-    "stop_penalty",
-    "cost_penalty",
-    "bonus",
-    "std_factor",
-    "uncertainty",
-)
+_RUN = ("env", "method", "steps", "seeds", "seed", "preset", "algorithm", "snapshots")
 
 
 def run(args: Args) -> None:
     """Train, show progress, save; Ctrl-C saves and says how to go on."""
-    from termdp.runs import loggers
-    from termdp.runs.train import resume, train
-
     if args.no_observer and args.observer is not None:
         raise ValueError("expected --observer or --no-observer, got both")
-    every = {name: getattr(args, name) for name in (*_RUN, *_METHOD)}
-    given: dict[str, Any] = {k: v for k, v in every.items() if v is not None}
-    stop = _stop_on_interrupt()
-    console = Console(stderr=True)
-    if args.resume is not None:
-        out = args.resume
-        _check_same(out, given, args)
+    if not args.checkpoint_minutes > 0:
+        raise ValueError(
+            f"expected --checkpoint-minutes above 0, got {args.checkpoint_minutes}"
+        )
+    if args.print_config:
+        _print_config(args)
+        return
+    warnings.showwarning = _say_warning
+    if args.resume is None:
+        out, begin = _begin(args)
     else:
-        if args.env is None or args.method is None:
-            raise ValueError(
-                "expected an environment and a method (termdp train breakout termpg), "
-                "or --resume DIR"
-            )
-        out = args.out or Path("runs") / f"{args.env}-{args.method}"
-    with _bar(console) as bar, loggers.open_all(args, out) as log:
-        task = bar.add_task("compiling", total=None, what="")
+        out, begin = args.resume, _resume(args, args.resume)
+    from termdp.runs import loggers
+    from termdp.runs.progress import progress_bar
 
-        def listen(progress: Any) -> None:
-            bar.update(task, **_shown(progress))
+    with progress_bar() as draw, loggers.open_all(args, out) as log:
+
+        def on_progress(progress: Any) -> None:
+            if draw is not None:
+                draw(progress)
             log(progress)
 
-        controls: dict[str, Any] = {
-            "listen": listen,
-            "should_stop": stop,
-            "checkpoint_seconds": 60.0 * args.checkpoint_minutes,
-        }
-        if args.resume is not None:
-            result = resume(out, **controls)
-        else:
-            options: dict[str, Any] = dict(given)
-            env, method = options.pop("env"), options.pop("method")
-            if args.no_observer or args.observer is not None:
-                options["observer"] = args.observer or False
-            result = train(env, method, out=out, **options, **controls)
+        result = begin(
+            on_progress=on_progress,
+            should_stop=_stop_on_interrupt(),
+            checkpoint_seconds=60.0 * args.checkpoint_minutes,
+        )
     if result.summary is None:
         print(
             f"interrupted; saved. Go on with: termdp train --resume {out}",
@@ -143,40 +174,146 @@ def run(args: Args) -> None:
     _show(result.summary, out, args.json)
 
 
-def _check_same(out: Path, given: dict[str, Any], args: Args) -> None:
+def given_numbers(args: Args) -> dict[str, Any]:
+    """Numbers of run and environment that were given as flags, by flat name."""
+    found: dict[str, Any] = {}
+    for group in (args.of_method, args.of_algorithm, args.of_sizes, args.of_costs):
+        for name, text in vars(group).items():
+            if text is not None:
+                found[name] = _value(name, text)
+    for name in ("window", "bias"):
+        if getattr(args, name) is not None:
+            found[name] = getattr(args, name)
+    for pair in args.set:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"expected --set NAME=VALUE, got {pair!r}")
+        found[name.replace("-", "_")] = _parsed(text)
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    """A flag's text as the number's type."""
+    kinds = typing.get_args(TYPES[name]) or (TYPES[name],)
+    value = text if str in kinds and text.lower() != "none" else _parsed(text)
+    if value is not None and not isinstance(value, str) and str in kinds:
+        value = text
+    if isinstance(value, str) and str not in kinds:
+        expected = expectation(TYPES[name], NUMBERS[name].metadata)
+        flag = name.replace("_", "-")
+        raise ValueError(f"expected --{flag} to be {expected}, got {text!r}")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _asked(args: Args) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the run is and its numbers, from the file and, before it, the flags."""
+    from termdp.runs.spec import read_config
+
+    in_file = {} if args.config is None else read_config(args.config)
+    flags = {name: getattr(args, name) for name in _RUN}
+    asked = {name: in_file.pop(name) for name in _RUN if name in in_file}
+    asked |= {name: value for name, value in flags.items() if value is not None}
+    return asked, in_file | given_numbers(args)
+
+
+def _begin(args: Args) -> tuple[Path, Callable[..., Any]]:
+    from termdp.runs.train import train
+
+    asked, numbers = _asked(args)
+    if "env" not in asked or "method" not in asked:
+        raise ValueError(
+            "expected an environment and a method (termdp train breakout termpg), "
+            "or --resume DIR"
+        )
+    env, method = asked.pop("env"), asked.pop("method")
+    out = args.out or Path("runs") / f"{env}-{method}"
+    observer = False if args.no_observer else args.observer
+
+    def begin(**controls: Any) -> Any:
+        return train(
+            env,
+            method,
+            out=out,
+            observer=observer,
+            init_from=args.init_from,
+            config=numbers,
+            **asked,
+            **controls,
+        )
+
+    return out, begin
+
+
+def _resume(args: Args, out: Path) -> Callable[..., Any]:
+    from termdp.runs.train import resume
+
+    asked, numbers = _asked(args)
+    steps = asked.pop("steps", None)
+    _check_same(args, out, asked | numbers)
+    return lambda **controls: resume(out, steps=steps, **controls)
+
+
+def _check_same(args: Args, out: Path, given: dict[str, Any]) -> None:
     """An argument next to --resume must not contradict the run."""
-    from termdp.agents.methods import find_method
     from termdp.runs.folder import RunFolder
 
-    _, settings = RunFolder.open(out)
-    method = find_method(settings.method, **settings.method_changes)
-    method = method.for_environment(settings.env)
-    known = dataclasses.asdict(method) | dataclasses.asdict(settings)
-    known["stop_handling"] = method.handles_stops
+    folder, spec = RunFolder.open(out)
+    known = {
+        **folder.numbers(),
+        **spec.env_numbers,
+        **{name: getattr(spec, name) for name in _RUN},
+    }
     for name, value in given.items():
         if known.get(name) != value:
             flag = name if name in ("env", "method") else f"--{name.replace('_', '-')}"
+            why = "" if name in known else f" {nearest(name, known)}"
             raise ValueError(
                 f"expected {flag} {known.get(name)} as in {out}, got {value}: a run "
-                "resumes with the configuration it began with"
+                f"resumes with the configuration it began with.{why}"
             )
-    _check_same_observer(out, settings.env_overrides.get("observer"), args)
-    if args.out is not None and args.out.resolve() != out.resolve():
-        raise ValueError(f"expected no --out next to --resume {out}, got {args.out}")
-
-
-def _check_same_observer(out: Path, known: Any, args: Args) -> None:
-    """--observer and --no-observer next to --resume must say what the run has."""
-    if args.no_observer and known is not False:
+    if args.no_observer and spec.observer is not False:
         raise ValueError(f"expected no --no-observer: the run in {out} has an observer")
-    if args.observer is None:
-        return
-    has_file = isinstance(known, str)
-    if not has_file or args.observer.read_bytes() != Path(known).read_bytes():
+    if args.observer is not None and not _same_file(args.observer, spec.observer):
         raise ValueError(
             f"expected the observer that the run in {out} began with, got "
             f"{args.observer}: leave it out"
         )
+    if args.out is not None and args.out.resolve() != out.resolve():
+        raise ValueError(f"expected no --out next to --resume {out}, got {args.out}")
+    if args.init_from is not None:
+        raise ValueError(f"expected no --init-from next to --resume {out}")
+
+
+def _same_file(given: Path, known: Any) -> bool:
+    return isinstance(known, str) and given.read_bytes() == Path(known).read_bytes()
+
+
+def _print_config(args: Args) -> None:
+    from termdp.runs.spec import config_as_toml, make_job, make_spec
+
+    asked, numbers = _asked(args)
+    env, method = asked.pop("env", "breakout"), asked.pop("method", "termpg")
+    observer = False if args.no_observer else args.observer
+    algorithm = asked.pop("algorithm", "ppo")
+    spec = make_spec(env, method, None, algorithm, observer, numbers, **asked)
+    job = make_job(spec)
+    print(config_as_toml(spec, job.methods[0], job.config), end="")
+
+
+def _say_warning(message: Any, *_: Any, **__: Any) -> None:
+    print(f"termdp: warning: {message}", file=sys.stderr)
 
 
 def _stop_on_interrupt() -> Callable[[], bool]:
@@ -194,38 +331,6 @@ def _stop_on_interrupt() -> Callable[[], bool]:
     return lambda: bool(asked)
 
 
-def _bar(console: Console) -> ProgressBar:
-    return ProgressBar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[what]}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
-
-
-def _shown(progress: Any) -> dict[str, Any]:
-    """Means over seeds for the progress bar."""
-
-    def mean(name: str) -> str:
-        values = [row[name] for row in progress.rows if row.get(name) is not None]
-        return f"{sum(values) / len(values):.3g}" if values else "–"
-
-    rate = progress.step * len(progress.rows) / max(progress.seconds, 1e-9)
-    what = (
-        f"return {mean('return_mean')}  length {mean('length_mean')}  "
-        f"stopped {mean('stop_rate')}  cost error {mean('cost_mae')}  {rate:,.0f}/s"
-    )
-    return {
-        "description": f"{progress.step:,} steps",
-        "total": progress.steps,
-        "completed": progress.step,
-        "what": what,
-    }
-
-
 def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary, indent=2))
@@ -235,12 +340,9 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         f"{summary['steps_per_s']:,.0f}/s; last tenth of training"
     )
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    names = list(summary["seeds"][0])
-    for name in names:
-        # As `termdp eval` says it; the longer word would be cut in 80 columns.
-        heading = name.replace("terminated", "game over").replace("_", " ")
-        table.add_column(heading, justify="right")
+    for name in COLUMNS:
+        table.add_column(name.replace("_", " "), justify="right")
     for row in summary["seeds"]:
-        table.add_row(*("–" if row[n] is None else f"{row[n]:.4g}" for n in names))
+        table.add_row(*("–" if row[n] is None else f"{row[n]:.4g}" for n in COLUMNS))
     Console().print(table)
-    print(f"run saved in {out}")
+    print(f"run saved in {out}. Use it: termdp eval {out}")

@@ -17,7 +17,7 @@ class Args:
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run."""
+    """Folder of a run, or a file of `agent.save`."""
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """File to write: .gif, or .mp4 where ffmpeg is installed."""
     index: int = 0
@@ -25,16 +25,16 @@ class Args:
     seed: int = 0
     """Seed of the episode."""
     max_steps: int = 300
-    """Longest film, in decisions."""
+    """Longest film, in steps."""
     fps: float = 10.0
-    """Decisions per second."""
+    """Steps per second."""
 
 
 def run(args: Args) -> None:
     """Play, draw, save."""
     import jax
 
-    from termdp.runs.evaluate import open_run, watch_episode
+    from termdp.runs.evaluate import agents_of, place_of, watch_episode
     from termdp.runs.video import check_suffix, episode_frames, save_video
 
     check_suffix(args.out)
@@ -44,18 +44,15 @@ def run(args: Args) -> None:
         raise ValueError(
             f"expected --fps above 0 and at most {MOST_FPS}, got {args.fps:g}"
         )
-    trained = open_run(args.run)
-    if not 0 <= args.index < trained.settings.seeds:
+    agents = agents_of(args.run)
+    if not 0 <= args.index < len(agents):
         raise ValueError(
-            f"expected --index from 0 to {trained.settings.seeds - 1}, got {args.index}"
+            f"expected --index from 0 to {len(agents) - 1}, got {args.index}"
         )
-    trainer = trained.trainer
-    watched = watch_episode(
-        trainer, trained.state, args.index, jax.random.key(args.seed), args.max_steps
-    )
-    game = trainer.job.env.game_env
-    frames = episode_frames(watched, trained.settings.env, game)
+    agent = agents[args.index]
+    env, params = place_of(agent)
+    key = jax.random.key(args.seed)
+    watched = watch_episode(agent, env, params, key, args.max_steps)
+    frames = episode_frames(watched, agent.card.spec.env, env.game_env)
     save_video(args.out, frames, args.fps)
-    print(
-        f"{args.out}: {len(frames)} decisions, return {watched.total:g}, {watched.end}"
-    )
+    print(f"{args.out}: {len(frames)} steps, return {watched.total:g}, {watched.end}")

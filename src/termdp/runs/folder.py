@@ -85,6 +85,10 @@ class RunFolder:
             spec = dataclasses.replace(spec, observer=str(path / spec.observer))
         return folder, spec
 
+    def numbers(self) -> dict[str, Any]:
+        """All numbers of the run, settled."""
+        return dict(self._record()["numbers"])
+
     def card(self) -> AgentCard:
         """What the run's agent looks like."""
         return card_from_plain(self._record()["agent"])
@@ -93,7 +97,7 @@ class RunFolder:
         try:
             record: dict[str, Any] = json.loads(self.config.read_text())
             found = record.get("format", 1)
-            if found == FORMAT and {"spec", "agent"} <= set(record):
+            if found == FORMAT and {"spec", "agent", "numbers"} <= set(record):
                 return record
         except (OSError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(

@@ -5,7 +5,9 @@ them, and a loop on the device runs a chunk of iterations without coming back to
 """
 
 import dataclasses
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -168,6 +170,7 @@ class TrainProgram:
         self._compiled: dict[int, Any] = {}
         self._start: Any = jax.jit(self._over_runs(self._start_run))
         self._compiled_start: Any = None
+        self.compile_seconds = 0.0
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
@@ -178,8 +181,19 @@ class TrainProgram:
         states: TrainState = start(keys, self.params)
         return states
 
-    def compile_init(self) -> None:
-        """Compile `init` ahead of use, for instance in another thread."""
+    def compile_all(self, most_iterations: int) -> None:
+        """Compile `init` and the chunk, the small program beside the large one."""
+        began = time.perf_counter()
+        if self._compiled_start is None:
+            with ThreadPoolExecutor(1) as beside:
+                start = beside.submit(self._compile_init)
+                self.compile(most_iterations)
+                start.result()
+        else:
+            self.compile(most_iterations)
+        self.compile_seconds += time.perf_counter() - began
+
+    def _compile_init(self) -> None:
         self._compiled_start = self._start.lower(self._keys(), self.params).compile()
 
     def _start_run(self, key: jax.Array, params: Any) -> TrainState:

@@ -7,7 +7,6 @@ between them the host checks that all is finite, writes metrics and checkpoints,
 
 import dataclasses
 import functools
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +60,7 @@ class Runner:
         on_progress: a function of `Progress`; None for nobody.
         should_stop: asked between chunks.
         checkpoint_seconds: time between checkpoints.
+        advise: warn of observers that no agent can please.
         raise_troubles: raise an error when a run is no longer finite; otherwise it is
             noted in `troubles` and the other runs go on.
     """
@@ -76,6 +76,7 @@ class Runner:
         should_stop: Callable[[], bool] | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         raise_troubles: bool = True,
+        advise: bool = True,
     ):
         self.program = program
         self.folder = folder
@@ -89,7 +90,7 @@ class Runner:
         self.snapshots = list(checkpoint.planned_snapshots(self.total, snapshots))
         self.reports: Reports = {}
         self.troubles: dict[int, str] = {}
-        self.adviser = Adviser(program.job.params)
+        self.adviser = Adviser(program.job.params) if advise else None
         self.state: TrainState | None = None
         self.done = 0  # iterations sent to the device
         self.taken = 0  # iterations whose reports are here
@@ -130,11 +131,7 @@ class Runner:
     def begin(self) -> TrainState:
         """Compile, and make the first state or restore the last one."""
         began = time.perf_counter()
-        # Two programs: the small one compiles beside the large one.
-        beside = threading.Thread(target=self.program.compile_init)
-        beside.start()
-        self.program.compile(self.chunk)
-        beside.join()
+        self.program.compile_all(self.chunk)
         state = self._restored()
         if state is None:
             state = self.program.init()
@@ -196,7 +193,8 @@ class Runner:
         if self.folder is not None:
             rows = self.rows(first, self.taken)
             self._metrics_length = self.folder.append_metrics(rows)
-        self.adviser.look(new)
+        if self.adviser is not None:
+            self.adviser.look(new)
         self._tell(first, self.taken)
 
     def _tell(self, first: int, last: int) -> None:

@@ -41,10 +41,10 @@ def train(
     env: Any,
     method: str | Method = "termpg",
     *,
-    steps: int = 1_000_000,
-    seeds: int = 1,
-    seed: int = 0,
-    preset: str = "fast",
+    steps: int | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    preset: str | None = None,
     config: TrainConfig | Mapping[str, Any] | str | Path | None = None,
     observer: "Observer | str | Path | Literal[False] | None" = None,
     params: Any = None,
@@ -62,11 +62,12 @@ def train(
     Args:
         env: an id (`termdp envs`), or a JAX environment with gymnax's API.
         method: a name (`termdp methods`) or a `Method`.
-        steps: steps per seed.
-        seeds: how many seeds, run side by side.
-        seed: the first of them.
-        preset: `fast` or `paper`.
-        config: further numbers: a `TrainConfig`, a mapping, or a TOML or JSON file.
+        steps: steps per seed; 1,000,000 unless given here or in `config`.
+        seeds: how many seeds, run side by side; 1 unless given.
+        seed: the first of them; 0 unless given.
+        preset: `fast` (unless given) or `paper`.
+        config: all of these and further numbers: a `TrainConfig`, a mapping, or a TOML
+            or JSON file.
         observer: who watches: None for the environment's own observer, False for
             nobody, an `Observer`, or the file of one.
         params: parameters of your own environment; None for its defaults.

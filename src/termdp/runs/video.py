@@ -22,7 +22,7 @@ def check_suffix(path: Path) -> None:
 
 
 def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]:
-    """One picture per decision, with the curves so far under it."""
+    """One picture per step, with the curves so far under it."""
     draw = drawer(env_id, game)
     frames = [
         picture(draw(state, observation))

@@ -21,21 +21,21 @@ import numpy as np
 
 from termdp.bench.curves import Curve, read_curve, with_suffix, write_curve
 from termdp.bench.plan import Plan, RunKey
-from termdp.bench.program import JobResult, RunResult
+from termdp.bench.execute import JobResult, RunResult
+from termdp.files import write_json
 from termdp.provenance import commit, hardware, version_of, versions
-from termdp.runs.folder import write_json
 
 FORMAT = 1
 _NAMES = ("column", "row", "seed")
 _DAMAGE = (OSError, KeyError, TypeError, ValueError)
 _RECORDED = {*_NAMES, "settings", "return_mean"}
 _NEEDED = (
-    *("suite", "seeds", "steps", "preset", "stop_handling", "columns", "rows"),
+    *("suite", "seeds", "steps", "preset", "end_handling", "columns", "rows"),
     *("left_out", "commands", "commits", "versions", "wall_s", "programs", "failures"),
 )
 
 
-class Store:
+class SweepFolder:
     """The folder of one sweep; only one process writes to it."""
 
     def __init__(self, path: Path, manifest: dict[str, Any]):
@@ -43,7 +43,7 @@ class Store:
         self.manifest = manifest
 
     @classmethod
-    def create(cls, path: Path, plan: Plan, command: str) -> "Store":
+    def create(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
         """Begin a sweep in a new or empty folder."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ValueError(
@@ -56,7 +56,7 @@ class Store:
         return store
 
     @classmethod
-    def reopen(cls, path: Path, plan: Plan, command: str) -> "Store":
+    def reopen(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
         """Go on with a sweep; begins it if there is nothing yet."""
         if not path.exists() or (path.is_dir() and not any(path.iterdir())):
             return cls.create(path, plan, command)
@@ -144,9 +144,10 @@ def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
         "format": FORMAT,
         "suite": plan.suite,
         "seeds": plan.seeds,
+        "seed": plan.seed,
         "steps": plan.steps,
         "preset": plan.preset,
-        "stop_handling": plan.stop_handling,
+        "end_handling": plan.end_handling,
         "columns": {
             cell.column.label: _as_json(dataclasses.asdict(cell.column))
             for cell in plan.cells
@@ -212,14 +213,15 @@ def command_to_resume(
 def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
     asked = {
         "suite": plan.suite,
+        "seed": plan.seed,
         "steps": plan.steps,
         "preset": plan.preset,
-        "stop_handling": plan.stop_handling,
+        "end_handling": plan.end_handling,
     }
     for name, value in asked.items():
-        if manifest[name] != value:
+        if manifest.get(name, 0) != value:
             raise ValueError(
-                f"expected {name} {manifest[name]} as in {path}, got {value}: choose "
+                f"expected {name} {manifest.get(name)} as in {path}, got {value}: choose "
                 "another --out"
             )
     made_by, here = manifest["versions"]["termdp"], version_of("termdp")
