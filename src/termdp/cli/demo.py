@@ -17,7 +17,7 @@ class Args:
     out: Path = Path("demo")
     """Folder for the page and its films."""
     steps: int | None = None
-    """Decisions per method and seed."""
+    """Steps per method and seed."""
     seeds: int = 3
     """Number of seeds."""
 
@@ -40,13 +40,13 @@ def run(args: Args) -> None:
     ) as bar:
         task = bar.add_task("demo", total=None, what="")
 
-        def tell(done: int, total: int, what: str) -> None:
+        def on_progress(done: int, total: int, what: str) -> None:
             if done >= 0:
                 bar.update(task, completed=done, total=total, what=what)
             else:
                 bar.update(task, what=what)
 
-        results = run_demo(settings, tell)
+        results = run_demo(settings, on_progress)
         bar.update(task, what="drawing the page")
         page = write_page(results, settings, args.out)
     print(verdict(results))

@@ -6,7 +6,6 @@ depends on the numbers: no difference is claimed unless its interval excludes ze
 
 import dataclasses
 import itertools
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from termdp.agents.methods import find_method
-from termdp.catalogue import find
 from termdp.costs import ensemble
 from termdp.intervals import mean_interval
 from termdp.pages import Page, Table
-from termdp.registry import make
+from termdp.registry import find
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.figures import figure_bytes
-from termdp.training.config import TrainConfig
-from termdp.training.evaluate import Watched, evaluate, watch_episode
-from termdp.training.loop import Job, Trainer
-from termdp.training.metrics import summarise
-from termdp.training.presets import make_config
-from termdp.training.session import chunk_length, chunks
-from termdp.training.types import TrainState
-from termdp.training.video import episode_frames, save_video
+from termdp.runs.agent import Agent, make_card
+from termdp.runs.collect import Rollout
+from termdp.runs.evaluate import Evaluation, Watched, evaluate, play_steps, watch_episode
+from termdp.runs.program import TrainProgram
+from termdp.runs.runner import Progress, Runner
+from termdp.runs.spec import RunSpec, make_job
+from termdp.runs.video import episode_frames, save_video
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +34,8 @@ class DemoSettings:
 
     Attributes:
         env: environment id.
-        overrides: its parameters, as for `termdp.make`.
-        steps: decisions per method and seed.
+        overrides: its numbers, as for `termdp.make`.
+        steps: steps per method and seed.
         seeds: number of seeds.
         episodes: fresh episodes per method and seed for the final comparison.
     """
@@ -53,94 +49,106 @@ class DemoSettings:
 
 @dataclasses.dataclass(frozen=True)
 class DemoResults:
-    """What came out: curves `[methods, seeds, points]`, and fresh episodes."""
+    """What came out.
+
+    Attributes:
+        steps: of the curves' points.
+        curves: by name, `[methods, seeds, points]`.
+        played: fresh episodes by method, one evaluation per seed.
+        agents: by method, one per seed.
+        place: the environment and its parameters.
+        seconds: of training.
+        compile_seconds: of compilation.
+    """
 
     steps: np.ndarray
     curves: dict[str, np.ndarray]
-    returns: dict[str, np.ndarray]
-    stop_rates: dict[str, float]
-    trainer: Trainer
-    state: TrainState
+    played: dict[str, list[Evaluation]]
+    agents: dict[str, list[Agent]]
+    place: tuple[Any, Any]
     seconds: float
     compile_seconds: float
 
+    def returns(self, method: str) -> np.ndarray:
+        """Mean return of each seed."""
+        return np.array([part.return_mean for part in self.played[method]])
+
+    def stop_rate(self, method: str) -> float:
+        """Share of episodes that were stopped."""
+        return float(np.mean([part.stop_rate for part in self.played[method]]))
+
 
 def run_demo(
-    settings: DemoSettings, tell: Callable[[int, int, str], None]
+    settings: DemoSettings, on_progress: Callable[[int, int, str], None]
 ) -> DemoResults:
     """Train all methods and seeds side by side, then play fresh episodes.
 
     Args:
         settings: what to run.
-        tell: hears (iterations done, iterations in all, a few words).
+        on_progress: gets steps done, steps in all (−1 after training), a few words.
     """
-    env, params = make(settings.env, **settings.overrides)
-    methods = tuple(
-        find_method(name) for name in METHODS for _ in range(settings.seeds)
+    specs = {
+        name: RunSpec(
+            settings.env,
+            name,
+            settings.steps,
+            settings.seeds,
+            env_numbers=settings.overrides,
+        )
+        for name in METHODS
+    }
+    jobs = {name: make_job(spec) for name, spec in specs.items()}
+    job = dataclasses.replace(
+        jobs["termpg"],
+        methods=tuple(m for name in METHODS for m in jobs[name].methods),
+        seeds=tuple(s for name in METHODS for s in jobs[name].seeds),
     )
-    seeds = tuple(range(settings.seeds)) * len(METHODS)
-    draft = Job(env, params, methods, seeds, TrainConfig(), 1)
-    config = make_config("fast", env, params, draft.max_window)
-    total = config.num_iterations(settings.steps)
-    trainer = Trainer(dataclasses.replace(draft, config=config, num_iterations=total))
-    tell(0, total, "compiling")
-    began = time.perf_counter()
-    state = trainer.init()
-    trainer.compile(chunk_length(total))
-    compiled = time.perf_counter()
-    reports: list[dict[str, np.ndarray]] = []
-    done = 0
-    for count in chunks(total):
-        state, report = trainer.advance(state, count)
-        done += count
-        reports.append({name: np.asarray(values) for name, values in report.items()})
-        tell(done, total, _words(reports[-1], settings.seeds))
-    trained = time.perf_counter()
-    returns, stop_rates = _play(trainer, state, settings, tell)
-    merged = {k: np.concatenate([r[k] for r in reports], axis=1) for k in reports[0]}
-    points = _windows(total)
-    return DemoResults(
-        steps=np.array([last for _, last in points]) * config.rollout_size,
-        curves={
-            name: _curve(merged, points, name, len(METHODS), settings.seeds)
-            for name in ("return_mean", "stop_rate", "cost_corr", "cost_mae")
-        },
-        returns=returns,
-        stop_rates=stop_rates,
-        trainer=trainer,
-        state=state,
-        seconds=trained - compiled,
-        compile_seconds=compiled - began,
-    )
+    on_progress(0, settings.steps, "compiling")
 
+    def tell(progress: Progress) -> None:
+        words = _words(progress.rows, settings.seeds)
+        on_progress(progress.step, progress.steps, words)
 
-def _play(
-    trainer: Trainer, state: TrainState, settings: DemoSettings, tell: Any
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    returns, stops = {}, {}
-    for index, method in enumerate(METHODS):
-        tell(-1, -1, f"playing fresh episodes with {NAMES[method]}")
-        played = [
+    runner = Runner(TrainProgram(job), on_progress=tell)
+    state = runner.run()
+    agents: dict[str, list[Agent]] = {}
+    for run, (name, seed) in enumerate(itertools.product(METHODS, range(settings.seeds))):
+        card = make_card(specs[name], jobs[name]).of_seed(seed, None)
+        weights = jax.tree.map(lambda x, run=run: x[run], state.policy.params)
+        costs = jax.tree.map(lambda x, run=run: x[run], state.costs)
+        learned = costs if card.method.learns_costs else None
+        agents.setdefault(name, []).append(Agent(card, weights, learned))
+    played = {}
+    for name in METHODS:
+        on_progress(-1, -1, f"playing fresh episodes with {NAMES[name]}")
+        played[name] = [
             evaluate(
-                trainer,
-                state,
-                index * settings.seeds + seed,
-                settings.episodes,
-                jax.random.key(10_000 + seed),
+                agent,
+                job.env,
+                episodes=settings.episodes,
+                seed=10_000 + seed,
+                params=job.params,
             )
-            for seed in range(settings.seeds)
+            for seed, agent in enumerate(agents[name])
         ]
-        returns[method] = np.array([episodes.returns.mean() for episodes in played])
-        stops[method] = float(np.mean([e.rate("stopped") for e in played]))
-    return returns, stops
+    edges = np.unique(np.linspace(0, runner.total, min(40, runner.total) + 1).astype(int))
+    return DemoResults(
+        steps=edges[1:] * job.config.rollout_size,
+        curves=_curves(runner, edges, settings.seeds),
+        played=played,
+        agents=agents,
+        place=(job.env, job.params),
+        seconds=runner.seconds,
+        compile_seconds=runner.compile_seconds,
+    )
 
 
 def verdict(results: DemoResults) -> str:
     """What the numbers support, in words."""
     # Paired by seed.
-    gap = mean_interval(results.returns["termpg"] - results.returns["pg"])
+    gap = mean_interval(results.returns("termpg") - results.returns("pg"))
     interval = f"{gap.value:+.2f} (95% interval {gap.low:+.2f} … {gap.high:+.2f})"
-    seeds = len(results.returns["pg"])
+    seeds = len(results.returns("pg"))
     if gap.low > 0:
         return (
             f"TermPG earns more than PPO: the mean difference over {seeds} seeds is "
@@ -182,16 +190,16 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     rows = [
         [
             NAMES[method],
-            f"{np.mean(results.returns[method]):.2f}",
-            ", ".join(f"{value:.2f}" for value in results.returns[method]),
-            f"{results.stop_rates[method]:.0%}",
+            f"{np.mean(results.returns(method)):.2f}",
+            ", ".join(f"{value:.2f}" for value in results.returns(method)),
+            f"{results.stop_rate(method):.0%}",
         ]
         for method in METHODS
     ]
     headings = ["method", "mean return", "per seed", "episodes stopped"]
     page.table(Table("", "", headings, rows))
     page.paragraph(
-        f"Environment {settings.env}, {settings.steps:,} decisions per seed, "
+        f"Environment {settings.env}, {settings.steps:,} steps per seed, "
         f"{settings.seeds} seeds, {settings.episodes} fresh episodes each; "
         f"{results.seconds:.0f} s of training for all nine runs together and "
         f"{results.compile_seconds:.0f} s of compilation on this machine."
@@ -199,7 +207,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     page.heading("Learning")
     curves = figure_bytes(learning_figure(results.steps, results.curves))
     (out / "learning.png").write_bytes(curves)
-    learned = figure_bytes(cost_figure(*cost_pairs(results, settings)))
+    learned = figure_bytes(cost_figure(*cost_pairs(results)))
     (out / "costs.png").write_bytes(learned)
     page.figure(
         curves,
@@ -232,29 +240,17 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     return path
 
 
-def cost_pairs(
-    results: DemoResults, settings: DemoSettings
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def cost_pairs(results: DemoResults) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """True and learned costs of some steps of TermPG, one array per seed."""
     truths, guesses = [], []
-    trainer = results.trainer
-    first = METHODS.index("termpg") * settings.seeds
-    for run in range(first, first + settings.seeds):
-        state, method_params = (
-            jax.tree.map(lambda x, run=run: x[run], tree)
-            for tree in (results.state, trainer.method_params)
+    for seed, agent in enumerate(results.agents["termpg"]):
+        played: Rollout = play_steps(agent, *results.place, jax.random.key(seed), 64, 64)
+        assert played.truth is not None
+        executed = agent.actor.distribution.executed(played.actions)
+        members = ensemble.member_costs(
+            agent.mind.costs, played.inputs.observation, executed
         )
-        _, played = trainer.play(
-            state.policy,
-            state.costs,
-            method_params,
-            state.rollout_state,
-            jax.random.key(run),
-            num_steps=trainer.job.config.rollout_steps,
-        )
-        executed = trainer.program.learner.distribution.executed(played.actions)
-        members = ensemble.member_costs(state.costs, played.inputs.observation, executed)
-        truths.append(np.asarray(played.true_costs).ravel())
+        truths.append(np.asarray(played.truth.costs).ravel())
         guesses.append(np.asarray(members.mean(axis=0)).ravel())
     return truths, guesses
 
@@ -262,15 +258,13 @@ def cost_pairs(
 def _films(
     results: DemoResults, settings: DemoSettings, out: Path
 ) -> list[tuple[bytes, str, str]]:
-    game = results.trainer.job.env.game_env
+    env, params = results.place
     films = []
-    for index, method in enumerate(METHODS):
-        run = index * settings.seeds
-        watched: Watched = watch_episode(
-            results.trainer, results.state, run, jax.random.key(7), 200
-        )
+    for method in METHODS:
+        agent = results.agents[method][0]
+        watched: Watched = watch_episode(agent, env, params, jax.random.key(7), 200)
         path = out / f"{method}.gif"
-        save_video(path, episode_frames(watched, settings.env, game), fps=15)
+        save_video(path, episode_frames(watched, settings.env, env.game_env), fps=15)
         end = "to the time limit" if watched.end == "truncated" else watched.end
         end = end.replace("_", " ")
         caption = f"{NAMES[method]}: return {watched.total:.1f}, {end}"
@@ -278,30 +272,24 @@ def _films(
     return films
 
 
-def _windows(total: int) -> list[tuple[int, int]]:
-    """Up to 40 stretches of iterations, one per point of a curve."""
-    edges = np.unique(np.linspace(0, total, min(40, total) + 1).astype(int))
-    return list(itertools.pairwise(edges))
+def _curves(runner: Runner, edges: np.ndarray, seeds: int) -> dict[str, np.ndarray]:
+    """`[methods, seeds, points]` by name; NaN where nothing is known."""
+    names = ("return_mean", "stop_rate", "cost_corr", "cost_mae")
+    found = {n: np.full((len(METHODS), seeds, len(edges) - 1), np.nan) for n in names}
+    for run in range(len(METHODS) * seeds):
+        for place, (first, last) in enumerate(itertools.pairwise(edges)):
+            row = runner.row(run, int(first), int(last))
+            for name in names:
+                if row[name] is not None:
+                    found[name][run // seeds, run % seeds, place] = row[name]
+    return found
 
 
-def _curve(
-    reports: dict[str, np.ndarray], points: Any, name: str, methods: int, seeds: int
-) -> np.ndarray:
-    values = np.full((methods, seeds, len(points)), np.nan)
-    for run in range(methods * seeds):
-        for place, (first, last) in enumerate(points):
-            sums = {k: v[run, first:last].sum(axis=0) for k, v in reports.items()}
-            found = summarise(sums)[name]
-            if found is not None:
-                values[run // seeds, run % seeds, place] = found
-    return values
-
-
-def _words(report: dict[str, np.ndarray], seeds: int) -> str:
+def _words(rows: list[dict[str, Any]], seeds: int) -> str:
     parts = []
     for index, method in enumerate(METHODS):
-        mine = slice(index * seeds, (index + 1) * seeds)
-        episodes = report["episodes"][mine].sum()
-        if episodes:
-            parts.append(f"{method} {report['return_sum'][mine].sum() / episodes:.2f}")
+        mine = [row["return_mean"] for row in rows[index * seeds : (index + 1) * seeds]]
+        known = [value for value in mine if value is not None]
+        if known:
+            parts.append(f"{method} {np.mean(known):.2f}")
     return "return: " + ", ".join(parts)

@@ -263,6 +263,16 @@ def _play(
     return Evaluation(returns, lengths, ends)
 
 
+def play_steps(
+    agent: Agent, env: Any, params: Any, key: jax.Array, num_envs: int, num_steps: int
+) -> Rollout:
+    """Some steps of fresh environments, `[num_steps, num_envs]`, with all there is."""
+    state = _begin(agent, env, params, num_envs, key)
+    return _collect(
+        agent.actor, agent.mind, env, params, state, key, num_steps, False
+    )[1]
+
+
 def _begin(
     agent: Agent, env: Any, params: Any, num_envs: int, key: jax.Array
 ) -> RolloutState:
