@@ -14,12 +14,12 @@ from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
 from termdp.people.models.observer_file import shipped_path
-from termdp.people.models.watched import (
-    WatchedRide,
+from termdp.people.models.showing_data import (
+    ShowingData,
     folds,
     noticed_in,
-    pack_rides,
-    ride_labels,
+    pack_showings,
+    showing_labels,
 )
 from termdp.people.models.window_choice import (
     FitSettings,
@@ -28,9 +28,9 @@ from termdp.people.models.window_choice import (
     constant_log_likelihood,
     personal_groups,
 )
-from termdp.people.models.window_fit import calibrate, ride_log_likelihoods
+from termdp.people.models.window_fit import calibrate, showing_log_likelihoods
 from termdp.people.records import dataset
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.simulated.passengers import PASSENGERS, react
 from termdp.people.simulated.sight import see
 
@@ -57,20 +57,20 @@ def showings(record):
 
 
 def test_labels():
-    assert ride_labels(4, "stopped", 0).tolist() == [0, 0, 0, 1]
-    assert ride_labels(4, "game_over", 0).tolist() == [0, 0, 0, -1]
-    assert ride_labels(4, "truncated", 0).tolist() == [0, 0, 0, 0]
-    assert ride_labels(4, "stopped", 2).tolist() == [0, 1, -1, -1]
-    assert ride_labels(4, "game_over", 2).tolist() == [0, -1, -1, -1]
-    assert ride_labels(4, "truncated", 2).tolist() == [0, 0, -1, -1]
-    assert ride_labels(2, "stopped", 5).tolist() == [1, -1]
-    assert ride_labels(2, "game_over", 5).tolist() == [-1, -1]
-    assert ride_labels(2, "truncated", 5).tolist() == [-1, -1]
+    assert showing_labels(4, "stopped", 0).tolist() == [0, 0, 0, 1]
+    assert showing_labels(4, "game_over", 0).tolist() == [0, 0, 0, -1]
+    assert showing_labels(4, "truncated", 0).tolist() == [0, 0, 0, 0]
+    assert showing_labels(4, "stopped", 2).tolist() == [0, 1, -1, -1]
+    assert showing_labels(4, "game_over", 2).tolist() == [0, -1, -1, -1]
+    assert showing_labels(4, "truncated", 2).tolist() == [0, 0, -1, -1]
+    assert showing_labels(2, "stopped", 5).tolist() == [1, -1]
+    assert showing_labels(2, "game_over", 5).tolist() == [-1, -1]
+    assert showing_labels(2, "truncated", 5).tolist() == [-1, -1]
 
 
 def test_packing_keeps_every_ride_whole(showings):
     road, rides = game().road, showings[:8]
-    packed = pack_rides(road, rides)
+    packed = pack_showings(road, rides)
     labels = packed.labels(1)
     assert (packed.owner >= 0).sum() == sum(map(len, rides))
     for index, (row, first) in enumerate(packed.places()):
@@ -80,7 +80,7 @@ def test_packing_keeps_every_ride_whole(showings):
         assert packed.starts[first, row] and not packed.starts[part, row][1:].any()
         expected = noticed_in(road, ride.observations, ride.actions)
         assert np.array_equal(packed.noticed[part, row], expected)
-        assert np.array_equal(labels[part, row], ride_labels(len(ride), ride.end, 1))
+        assert np.array_equal(labels[part, row], showing_labels(len(ride), ride.end, 1))
 
 
 def test_showings_of_a_ride_stay_in_one_fold(showings):
@@ -96,7 +96,7 @@ def test_likelihood_of_rides_by_hand():
     logits = jnp.array([[0.0, 2.0], [1.0, -1.0], [3.0, 5.0]])
     labels = jnp.array([[0, 0], [1, 0], [-1, -1]])
     owner = jnp.array([[0, 1], [0, 1], [0, -1]])
-    found = ride_log_likelihoods(logits, labels, owner, 2)
+    found = showing_log_likelihoods(logits, labels, owner, 2)
     first = np.log(0.5) + np.log(1 / (1 + np.exp(-1)))
     second = np.log(1 - 1 / (1 + np.exp(-2))) + np.log(1 - 1 / (1 + np.exp(1)))
     np.testing.assert_allclose(found, [first, second], rtol=1e-5)
@@ -150,15 +150,15 @@ def react_anew(record, seed, memory):
         played, seen = replay(ride), see(road, ride_data(ride))
         own_end = "game_over" if played.game_over[-1] else "truncated"
         for passenger in (people[number % 5], people[(number + 1) % 5]):
-            decision = react(passenger, seen, rng, 200.0).decision
-            length = len(ride) if decision is None else decision + 1
+            step = react(passenger, seen, rng, 200.0).step
+            length = len(ride) if step is None else step + 1
             found.append(
-                WatchedRide(
+                ShowingData(
                     str(number),
                     passenger.name,
                     played.observations[:length],
                     ride.actions[:length],
-                    own_end if decision is None else "stopped",
+                    own_end if step is None else "stopped",
                 )
             )
     stops = np.cumsum([ride.end == "stopped" for ride in found])
@@ -166,7 +166,7 @@ def react_anew(record, seed, memory):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_memory_of_35_decisions_is_found(record, seed):
+def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
     groups = personal_groups(game().road, rides, QUICK)
     assert len(groups) == 5
@@ -219,7 +219,7 @@ def exit_code_and_words(capsys, *words):
 
 def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings):
     db, out = str(tmp_path / "people.db"), tmp_path / "out"
-    store = Store.open(db)
+    store = StudyStore.open(db)
     store.create_study("empty")
     store.close()
     cases = {

@@ -11,7 +11,7 @@ import tyro
 class Args:
     """Fit the window classifier to a study's stops, and save it as an observer.
 
-    Windows from 5 to 70 decisions are compared by the likelihood of held-out rides, so
+    Windows from 5 to 70 steps are compared by the likelihood of held-out rides, so
     are reaction delays. The folder of results has the observers, summary.json, figures
     and a page; `termdp train backseat termpg --observer DIR/observer.safetensors`
     trains against the fitted passengers.
@@ -68,8 +68,8 @@ def run(args: Args) -> None:
         return
     low, high = summary["chosen_window_interval"]
     print(
-        f"{name}: {summary['stops']} stops in {summary['rides']} reviews; window "
-        f"{fit.best_window} (95%: {low} … {high}), reaction delay {fit.delay} decisions"
+        f"{name}: {summary['stops']} stops in {summary['reviews']} reviews; window "
+        f"{fit.best_window} (95%: {low} … {high}), reaction delay {fit.delay} steps"
     )
     print(f"results in {out}: index.html, summary.json, observer.safetensors")
 
@@ -85,27 +85,21 @@ def _check(args: Args) -> None:
 
 def _record(args: Args) -> tuple[str, dict]:
     from termdp.people.records import dataset
-    from termdp.people.records.store import Store
     from termdp.people.records.study_files import study_record
+    from termdp.people.records.study_store import StudyStore
 
     if args.study.endswith(".parquet"):
         record = dataset.read_record(Path(args.study))
         return record["study"]["name"], record
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         return args.study, study_record(store, args.study)
-    finally:
-        store.close()
 
 
 def _remember(args: Args, out: Path) -> None:
     """Let the Results page find the observer of a study in a store."""
-    from termdp.people.records.store import Store
+    from termdp.people.records.study_store import StudyStore
 
     if args.study.endswith(".parquet"):
         return
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         store.set_observer(args.study, str((out / "observer.safetensors").resolve()))
-    finally:
-        store.close()

@@ -26,15 +26,12 @@ class Args:
 
 def run(args: Args) -> None:
     """Import and say what."""
-    from termdp.people.records.store import Store
     from termdp.people.records.study_files import import_study
+    from termdp.people.records.study_store import StudyStore
 
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         name = import_study(store, args.file, args.name)
         (row,) = [row for row in store.studies() if row["name"] == name]
-    finally:
-        store.close()
     if args.json:
         print(json.dumps(row))
     else:

@@ -22,13 +22,10 @@ class Args:
 
 def run(args: Args) -> None:
     """Read and print."""
-    from termdp.people.records.store import Store
+    from termdp.people.records.study_store import StudyStore
 
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         studies = store.studies()
-    finally:
-        store.close()
     if args.json:
         print(json.dumps(studies, indent=2))
         return

@@ -38,7 +38,7 @@ def run(args: Args) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.records.store import Store
+    from termdp.people.records.study_store import StudyStore
     from termdp.people.server.serving import ADMIN_VARIABLE
     from termdp.people.simulated.simulation import own_server, simulate
 
@@ -46,11 +46,8 @@ def run(args: Args) -> None:
         raise ValueError(f"expected at least 1 stop to collect, got {args.stops}")
     token = os.environ.get(ADMIN_VARIABLE, "")
     if args.url is None:
-        store = Store.open(args.db)
-        try:
-            store.study(args.study)  # say so before a server is started
-        finally:
-            store.close()
+        with StudyStore.open(args.db) as store:
+            store.study(args.study)  # refuse a wrong name before a server is started
         server: AbstractContextManager[tuple[str, str]] = own_server(args.db)
     elif not token:
         raise ValueError(f"expected the server's admin token in {ADMIN_VARIABLE}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import MAX_SEED, Ride, record_with_ends
-from termdp.people.driving.trained import PolicyProgram, policy_driver
+from termdp.people.driving.trained import PolicyDriverModel, policy_driver
 from termdp.training import snapshots
 from termdp.training.evaluate import TrainedRun, open_run
 
@@ -48,32 +48,32 @@ def _of_run(path: Path) -> list[Driver]:
             f"expected a run without an observer, got {path}: its agent has learned to "
             "avoid stops; train it with --no-observer"
         )
-    program = PolicyProgram(run.trainer)
+    model = PolicyDriverModel(run.trainer)
     return [
-        _at_step(run, path, program, step, index)
+        _at_step(run, path, model, step, index)
         for step in steps
         for index in range(run.settings.seeds)
     ]
 
 
 def _at_step(
-    run: TrainedRun, path: Path, program: PolicyProgram, step: int, index: int
+    run: TrainedRun, path: Path, model: PolicyDriverModel, step: int, index: int
 ) -> Driver:
-    """The driver that a run's seed was after `step` decisions."""
+    """The driver that a run's seed was after `step` steps."""
     params = snapshots.load(path, step, run.state.policy.params)
     policy = dataclasses.replace(run.state.policy, params=params)
     state = dataclasses.replace(run.state, policy=policy)
     seed = run.settings.all_seeds[index]
-    name = f"{run.settings.method} {path.name} seed {seed} after {step} decisions"
-    return policy_driver(name, program, run.trainer, state, index)
+    name = f"{run.settings.method} {path.name} seed {seed} after {step} steps"
+    return policy_driver(name, model, run.trainer, state, index)
 
 
 def record_rides(
     drivers: Sequence[Driver],
     count: int,
-    max_decisions: int,
+    max_steps: int,
     seed: int = 0,
-    listen: Callable[[int], None] = lambda rides: None,
+    on_progress: Callable[[int], None] = lambda rides: None,
 ) -> tuple[list[Ride], list[bool]]:
     """`count` rides, equally many by each driver, and whether each ends in a crash.
 
@@ -82,9 +82,9 @@ def record_rides(
     Args:
         drivers: who drives.
         count: rides in all.
-        max_decisions: when a ride is cut off.
+        max_steps: when a ride is cut off.
         seed: decides on the roads.
-        listen: hears after each driver how many rides there are.
+        on_progress: called after each driver with the number of rides so far.
     """
     rng = np.random.default_rng(seed)
     roads = rng.choice(MAX_SEED, size=count, replace=False)
@@ -93,8 +93,8 @@ def record_rides(
         turns = range(index, count, len(drivers))
         mine = [int(roads[turn]) for turn in turns]
         if mine:
-            driven = record_with_ends(driver, mine, max_decisions)
+            driven = record_with_ends(driver, mine, max_steps)
             found.update(zip(turns, driven, strict=True))
-            listen(len(found))
+            on_progress(len(found))
     in_turn = [found[turn] for turn in range(count)]
     return [ride for ride, _ in in_turn], [crash for _, crash in in_turn]

@@ -21,7 +21,7 @@ from termdp.training.loop import Trainer
 from termdp.training.types import TrainState
 
 
-class PolicyProgram:
+class PolicyDriverModel:
     """A trainer's network at the wheel; its weights are the params.
 
     Hashed by identity: snapshots of one trainer share the compiled program.
@@ -83,21 +83,25 @@ class PolicyProgram:
 
 
 def policy_driver(
-    name: str, program: PolicyProgram, trainer: Trainer, state: TrainState, run: int = 0
+    name: str,
+    model: PolicyDriverModel,
+    trainer: Trainer,
+    state: TrainState,
+    run: int = 0,
 ) -> Driver:
     """One of a trainer's runs, in some state of its training, at the wheel."""
     chosen = (state.policy.params, state.costs, trainer.switches)
-    return Driver(name, program, jax.tree.map(lambda x: x[run], chosen))
+    return Driver(name, model, jax.tree.map(lambda x: x[run], chosen))
 
 
 def drivers_of_run(path: str | Path) -> list[Driver]:
     """One driver per seed of a run folder, with its newest weights."""
     found: TrainedRun = open_run(path)
-    program = PolicyProgram(found.trainer)
+    model = PolicyDriverModel(found.trainer)
     return [
         policy_driver(
             f"{found.settings.env} {found.settings.method} {Path(path).name} seed {seed}",
-            program,
+            model,
             found.trainer,
             found.state,
             index,

@@ -8,18 +8,18 @@ import numpy as np
 
 from termdp.people.models.discomfort import discomfort
 from termdp.people.models.fitting import POOLED, StudyFit, calibration
-from termdp.people.models.watched import WatchedRide
+from termdp.people.models.showing_data import ShowingData
 from termdp.people.models.window_choice import HeldOut
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, RED = "#2b6cb0", "#c05621", "#718096", "#c53030"
-SAMPLE_RIDES = 6
+SAMPLE_SIZE = 6
 
 
 def window_figure(fit: StudyFit, seed: int) -> Figure:
-    """Held-out log-likelihood per ride against the window."""
+    """Held-out log-likelihood per showing against the window."""
     figure = _figure(7.2, 4.0)
     axes = figure.add_subplot()
     if fit.groups:
@@ -27,9 +27,9 @@ def window_figure(fit: StudyFit, seed: int) -> Figure:
     _curve(axes, fit.pooled_windows, seed, ORANGE, "one model for all")
     axes.axhline(fit.constant, color=GREY, linestyle=":", label="no costs at all")
     axes.axvline(fit.best_window, color=BLUE, linewidth=1, alpha=0.5)
-    axes.set_xlabel("window in decisions")
-    axes.set_ylabel("held-out log-likelihood per ride")
-    axes.set_title(f"Chosen window: {fit.best_window} decisions", loc="left")
+    axes.set_xlabel("window in steps")
+    axes.set_ylabel("held-out log-likelihood per showing")
+    axes.set_title(f"Chosen window: {fit.best_window} steps", loc="left")
     figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure
 
@@ -39,15 +39,15 @@ def delay_figure(fit: StudyFit, seed: int) -> Figure:
     figure = _figure(4.8, 3.2)
     axes = figure.add_subplot()
     _curve(axes, fit.delays, seed, BLUE, "")
-    axes.set_xlabel("reaction delay in decisions")
-    axes.set_ylabel("held-out log-likelihood per ride")
+    axes.set_xlabel("reaction delay in steps")
+    axes.set_ylabel("held-out log-likelihood per showing")
     axes.set_xticks(fit.delays.cases)
     axes.set_title(f"Chosen delay: {fit.delay}", loc="left")
     return figure
 
 
 def calibration_figure(fit: StudyFit) -> Figure:
-    """Predicted against observed stop rates on held-out rides."""
+    """Predicted against observed stop rates on held-out showings."""
     figure = _figure(4.8, 4.2)
     axes = figure.add_subplot()
     series = [("one model for all", ORANGE, calibration_rows(fit)[POOLED])]
@@ -103,38 +103,40 @@ class _Joined:
 
 
 def moments_figure(fit: StudyFit, seed: int) -> Figure:
-    """Cost over time on rides that were stopped: which moments added up."""
-    rides = sample_rides(fit, seed)
-    figure = _figure(9.0, 1.7 * len(rides) + 0.6)
-    every = figure.subplots(len(rides), 1, squeeze=False)[:, 0]
-    for axes, ride in zip(every, rides, strict=True):
-        name = ride.supervisor if ride.supervisor in fit.observers else POOLED
+    """Cost over time on showings that were stopped: which moments added up."""
+    showings = sample_showings(fit, seed)
+    figure = _figure(9.0, 1.7 * len(showings) + 0.6)
+    every = figure.subplots(len(showings), 1, squeeze=False)[:, 0]
+    for axes, showing in zip(every, showings, strict=True):
+        name = showing.supervisor if showing.supervisor in fit.observers else POOLED
         observer = fit.observers[name]
-        felt = discomfort(observer, ride.observations, ride.actions)
-        steps = np.arange(len(ride))
+        felt = discomfort(observer, showing.observations, showing.actions)
+        steps = np.arange(len(showing))
         axes.bar(steps, felt.costs, width=1.0, color=ORANGE, label="cost")
         axes.plot(steps, felt.accumulated, color=BLUE, label="accumulated")
         axes.axhline(float(observer.bias), color=GREY, linestyle=":", label="bias")
-        axes.axvline(len(ride) - 1, color=RED, label="stop")
-        axes.set_xlim(-1, max(len(r) for r in rides))
-        axes.set_title(f"ride {ride.ride}, {ride.supervisor}", fontsize=9, loc="left")
+        axes.axvline(len(showing) - 1, color=RED, label="stop")
+        axes.set_xlim(-1, max(len(r) for r in showings))
+        axes.set_title(
+            f"ride {showing.ride}, {showing.supervisor}", fontsize=9, loc="left"
+        )
     every[0].legend(frameon=False, ncols=4, loc="upper right", fontsize=8)
-    every[-1].set_xlabel("decision")
+    every[-1].set_xlabel("step")
     return figure
 
 
-def sample_rides(fit: StudyFit, seed: int) -> list[WatchedRide]:
-    """Some stopped rides, of different supervisors first."""
+def sample_showings(fit: StudyFit, seed: int) -> list[ShowingData]:
+    """Some stopped showings, of different supervisors first."""
     rng = np.random.default_rng(seed)
-    stopped = [ride for ride in fit.pooled.rides if ride.end == "stopped"]
+    stopped = [showing for showing in fit.pooled.showings if showing.end == "stopped"]
     mixed = [stopped[i] for i in rng.permutation(len(stopped))]
     turns: dict[str, int] = {}
     ranked = []
-    for ride in mixed:
-        turns[ride.supervisor] = turns.get(ride.supervisor, 0) + 1
-        ranked.append((turns[ride.supervisor], ride.supervisor, ride))
+    for showing in mixed:
+        turns[showing.supervisor] = turns.get(showing.supervisor, 0) + 1
+        ranked.append((turns[showing.supervisor], showing.supervisor, showing))
     ranked.sort(key=lambda entry: entry[:2])
-    return [ride for _, _, ride in ranked[:SAMPLE_RIDES]]
+    return [showing for _, _, showing in ranked[:SAMPLE_SIZE]]
 
 
 def save_figures(folder: Path, fit: StudyFit, seed: int) -> list[str]:

@@ -13,10 +13,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.showing_records import Showing
-from termdp.people.records.store import Store, to_ride
-from termdp.people.records.study_records import DEFAULT_CONSENT
-from termdp.people.records.tables import NAME_LENGTH, TEXT_LENGTH
+from termdp.people.records.study_store import DEFAULT_CONSENT, StudyStore, to_ride
+from termdp.people.records.tables import NAME_LENGTH, TEXT_LENGTH, Showing
 from termdp.people.server import results
 from termdp.people.server.api import MAX_ID, store_call, who
 from termdp.people.server.fields import RefusedError, read_fields
@@ -49,12 +47,12 @@ async def create_study(request: Request) -> Response:
     name = fields.text("name", NAME_LENGTH)
     title = fields.text("title", TEXT_LENGTH, "")
     consent = fields.text("consent", TEXT_LENGTH, DEFAULT_CONSENT)
-    decision_ms = fields.integer("decision_ms", 20, 5000, 200)
+    step_ms = fields.integer("step_ms", 20, 5000, 200)
     share = fields.number("repeat_share", 0, 1, 0.1)
     seed = fields.integer("seed", 0, MAX_ID, 0)
     fields.done()
     create = request.app.state.store.create_study
-    study = await store_call(create, name, title, consent, decision_ms, share, seed)
+    study = await store_call(create, name, title, consent, step_ms, share, seed)
     return JSONResponse({"study": study.name}, 201)
 
 
@@ -65,14 +63,14 @@ async def add_rides(request: Request) -> Response:
     must_be_admin(request)
     fields = await read_fields(request)
     count = fields.integer("count", 1, MAX_RIDES)
-    decisions = fields.integer("decisions", 1, 2000, 200)
+    steps = fields.integer("steps", 1, 2000, 200)
     seed = fields.integer("seed", 0, MAX_ID, 0)
     fields.done()
     state = request.app.state
     name = request.path_params["study"]
     await store_call(state.store.study, name)
-    drivers = await run_in_threadpool(state.garage.drivers)
-    await store_call(add_driven, state.store, name, drivers, count, decisions, seed)
+    drivers = await run_in_threadpool(state.ride_pool.drivers)
+    await store_call(add_driven, state.store, name, drivers, count, steps, seed)
     return JSONResponse({"study": name, "added": count}, 201)
 
 
@@ -98,14 +96,14 @@ async def study_results(request: Request) -> Response:
     return JSONResponse(await store_call(_all_results, store, name))
 
 
-def _all_results(store: Store, name: str) -> dict[str, Any]:
+def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
     study = store.study(name)
     showings = store.showings(name)
     (counts,) = [row for row in store.studies() if row["name"] == name]
     return {
         **counts,
-        "decision_ms": study.decision_ms,
-        "per_supervisor": results.supervisors_table(showings, study.decision_ms),
+        "step_ms": study.step_ms,
+        "per_supervisor": results.supervisors_table(showings, study.step_ms),
         "agreement": results.agreement_table(showings),
         "per_ride": results.rides_table(showings),
         "has_observer": study.observer is not None and Path(study.observer).exists(),
@@ -120,13 +118,13 @@ async def own_results(request: Request) -> Response:
     return JSONResponse({"study": study.name, "title": study.title, **answer})
 
 
-def _own_results(store: Store, name: str, supervisor_id: int) -> dict[str, Any]:
+def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, Any]:
     everything = store.showings(name)
     mine = [s for s in everything if s.supervisor.id == supervisor_id]
     done, total = store.progress(supervisor_id)
-    rows = results.supervisors_table(mine, store.study(name).decision_ms)
+    rows = results.supervisors_table(mine, store.study(name).step_ms)
     rides = [
-        {key: row[key] for key in ("ride", "decisions", "crashed", "verdicts")}
+        {key: row[key] for key in ("ride", "steps", "crashed", "reviews")}
         for row in results.rides_table(mine)
     ]
     return {
@@ -158,7 +156,7 @@ async def ride_curve(request: Request) -> Response:
     return JSONResponse(await store_call(_ride_curve, store, name, number))
 
 
-def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
+def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
     from termdp.people.driving.track import ride_data
 
     study = store.study(name)
@@ -168,8 +166,8 @@ def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
     ride = to_ride(found[0])
     answer: dict[str, Any] = {
         "ride": number,
-        "policy": ride.policy,
-        "decision_ms": study.decision_ms,
+        "driver": ride.driver,
+        "step_ms": study.step_ms,
         **ride_data(ride),
         "discomfort": None,
     }

@@ -15,14 +15,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.showing_records import Verdict, record_live, record_review
-from termdp.people.records.study_records import record_join
+from termdp.people.records.study_store import (
+    ReviewInput,
+    record_join,
+    record_live,
+    record_review,
+)
 from termdp.people.records.tables import (
     NAME_LENGTH,
     REASON_LENGTH,
-    Assignment,
     Drive,
-    StoredRide,
+    Showing,
     Study,
     Supervisor,
 )
@@ -31,7 +34,7 @@ from termdp.people.server.limits import bearer
 
 MAX_ID = 2**31 - 1
 MAX_LATENCY_MS = 600_000
-DRIVE_DECISIONS = 2000
+DRIVE_STEPS = 2000
 Found = TypeVar("Found")
 
 
@@ -125,7 +128,7 @@ async def me(request: Request) -> Response:
             "name": supervisor.name,
             "study": study.name,
             "title": study.title,
-            "decision_ms": study.decision_ms,
+            "step_ms": study.step_ms,
             "reviewed": done,
             "total": total,
         }
@@ -139,12 +142,12 @@ async def next_ride(request: Request) -> Response:
     """The ride to review now; `ride` is null when all have been."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    row = await store_call(store.next_showing, supervisor.id)
+    found = await store_call(store.next_showing, supervisor.id)
     done, total = await store_call(store.progress, supervisor.id)
     answer: dict[str, Any] = {"reviewed": done, "total": total, "ride": None}
-    if row is not None:
-        await store_call(store.showing, supervisor.id, row[0].id)
-        answer["ride"] = await shown(study, *row)
+    if found is not None:
+        await store_call(store.showing, supervisor.id, found.id)
+        answer["ride"] = await ride_to_show(study, found)
     return JSONResponse(answer)
 
 
@@ -152,29 +155,27 @@ async def showing(request: Request) -> Response:
     """One ride again."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    row = await store_call(store.showing, supervisor.id, showing_id(request))
-    return JSONResponse(await shown(study, *row))
+    found = await store_call(store.showing, supervisor.id, showing_id(request))
+    return JSONResponse(await ride_to_show(study, found))
 
 
 async def live(request: Request) -> Response:
     """A ride with an agent that drives now, for this supervisor alone."""
     study, supervisor = await who(request)
     state = request.app.state
-    ride, crashed = await run_in_threadpool(state.garage.take)
-    row = await write(
+    ride, crashed = await run_in_threadpool(state.ride_pool.take)
+    made = await write(
         request,
         lambda session: record_live(session, supervisor.id, ride, crashed),
     )
-    return JSONResponse(await shown(study, *row))
+    return JSONResponse(await ride_to_show(study, made))
 
 
-async def shown(
-    study: Study, assignment: Assignment, ride: StoredRide
-) -> dict[str, Any]:
+async def ride_to_show(study: Study, showing: Showing) -> dict[str, Any]:
     """A ride as the browser gets it; nothing in it says who drove."""
+    ride = showing.ride
     data = await run_in_threadpool(encoded, ride.seed, ride.actions)
-    decision_ms = study.decision_ms
-    return {"showing": assignment.id, "decision_ms": decision_ms, **json.loads(data)}
+    return {"showing": showing.id, "step_ms": study.step_ms, **json.loads(data)}
 
 
 @lru_cache(maxsize=4096)
@@ -187,7 +188,7 @@ def encoded(seed: int, actions: bytes) -> str:
     return json.dumps(ride_data(ride), separators=(",", ":"))
 
 
-# Judging
+# Reviewing
 
 
 def _how_it_was_shown(fields: Fields) -> dict[str, Any]:
@@ -203,36 +204,36 @@ async def stop(request: Request) -> Response:
     """A stop; the answer comes when it is on disk."""
     _, supervisor = await who(request)
     fields = await read_fields(request)
-    verdict = Verdict(
+    given = ReviewInput(
         stopped=True,
-        decision=fields.integer("decision", 0, 10_000),
+        step=fields.integer("step", 0, 10_000),
         latency_ms=fields.integer("latency_ms", 0, MAX_LATENCY_MS),
         reason=fields.text("reason", REASON_LENGTH, ""),
         **_how_it_was_shown(fields),
     )
     fields.done()
-    return await _judge(request, supervisor, verdict)
+    return await _review(request, supervisor, given)
 
 
 async def finish(request: Request) -> Response:
     """Watched to the end without a stop."""
     _, supervisor = await who(request)
     fields = await read_fields(request)
-    verdict = Verdict(stopped=False, decision=0, **_how_it_was_shown(fields))
+    given = ReviewInput(stopped=False, step=0, **_how_it_was_shown(fields))
     fields.done()
-    return await _judge(request, supervisor, verdict)
+    return await _review(request, supervisor, given)
 
 
-async def _judge(
-    request: Request, supervisor: Supervisor, verdict: Verdict
+async def _review(
+    request: Request, supervisor: Supervisor, given: ReviewInput
 ) -> Response:
     number = showing_id(request)
     review = await write(
         request,
-        lambda session: record_review(session, supervisor.id, number, verdict),
+        lambda session: record_review(session, supervisor.id, number, given),
     )
     return JSONResponse(
-        {"stopped": review.stopped, "decision": review.decision, "on_disk": True}
+        {"stopped": review.stopped, "step": review.step, "on_disk": True}
     )
 
 
@@ -259,12 +260,12 @@ async def road(request: Request) -> Response:
 
     study, _ = await who(request)
     seed = secrets.randbelow(MAX_ID)
-    found = await run_in_threadpool(track, seed, DRIVE_DECISIONS + 1)
+    found = await run_in_threadpool(track, seed, DRIVE_STEPS + 1)
     return JSONResponse(
         {
             "seed": seed,
-            "decisions": DRIVE_DECISIONS,
-            "decision_ms": study.decision_ms,
+            "steps": DRIVE_STEPS,
+            "step_ms": study.step_ms,
             **found,
         }
     )
@@ -276,7 +277,7 @@ async def drive(request: Request) -> Response:
     fields = await read_fields(request)
     client_id = fields.client_id()
     seed = fields.integer("seed", 0, MAX_ID)
-    actions = fields.text("actions", DRIVE_DECISIONS)
+    actions = fields.text("actions", DRIVE_STEPS)
     fields.done()
     if not actions or set(actions) - set("012"):
         raise RefusedError(422, "expected actions to be digits 0, 1 and 2")

@@ -16,21 +16,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.store import (
+from termdp.people.records.study_store import (
     ConflictError,
     NotFoundError,
-    Store,
+    StudyStore,
     UnreachableError,
 )
 from termdp.people.server import admin_api, api, limits
 from termdp.people.server.fields import RefusedError
-from termdp.people.server.garage import Garage, scripted_drivers
+from termdp.people.server.ride_pool import RidePool, scripted_drivers
 from termdp.people.server.writer import Writer
 
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
 
-PAGES = ("join", "drive", "ride", "review", "results", "admin")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _KINDS = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 
@@ -41,7 +40,7 @@ class Settings:
 
     Attributes:
         tokens: whether supervisors need an invite; without, anybody may join.
-        decisions: longest ride on the Ride page.
+        steps: longest ride on the Ride page.
         practice: the study that visitors without an invite join.
         allowed_hosts: names under which the server may be addressed.
         supervisor_rate: requests of one supervisor.
@@ -49,7 +48,7 @@ class Settings:
     """
 
     tokens: bool = True
-    decisions: int = 250
+    steps: int = 250
     practice: str = "practice"
     allowed_hosts: tuple[str, ...] = ("*",)
     supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
@@ -57,7 +56,7 @@ class Settings:
 
 
 def make_app(
-    store: Store,
+    store: StudyStore,
     admin_hash: str,
     settings: Settings,
     load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
@@ -99,18 +98,18 @@ def make_app(
     app.state.settings = settings
     app.state.admin_hash = admin_hash
     app.state.known = tokens.Known()
-    app.state.garage = Garage(load_drivers, settings.decisions, api.encoded)
+    app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded)
     return app
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     app.state.writer = Writer(app.state.store.database)
-    app.state.garage.start()
+    app.state.ride_pool.start()
     try:
         yield
     finally:
-        app.state.garage.close()
+        app.state.ride_pool.close()
         app.state.writer.close()
 
 
@@ -141,7 +140,11 @@ def _page_routes() -> list[Route]:
         return _file(name, content[name])
 
     routes = [Route("/", page("index.html"))]
-    routes += [Route(f"/{name}", page(f"{name}.html")) for name in PAGES]
+    routes += [
+        Route(f"/{name.removesuffix('.html')}", page(name))
+        for name in content
+        if name.endswith(".html") and name != "index.html"
+    ]
     # A service worker governs the folder it comes from: this one all pages.
     routes.append(Route("/worker.js", page("worker.js")))
     routes.append(Route("/api/health", _health))
@@ -159,7 +162,7 @@ def _file(name: str, content: bytes) -> Response:
 async def _health(request: Request) -> Response:
     """Whether the server is up and its drivers are ready."""
     state = request.app.state
-    ready = state.garage.is_ready
+    ready = state.ride_pool.is_ready
     return JSONResponse(
         {"status": "ok", "drivers_ready": ready, "tokens": state.settings.tokens}
     )

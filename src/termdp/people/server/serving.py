@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from termdp.people.records import tokens
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
-from termdp.people.server.garage import scripted_drivers
+from termdp.people.server.ride_pool import scripted_drivers
 
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
@@ -67,7 +67,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def admin_token(store: Store) -> tuple[str | None, str]:
+def admin_token(store: StudyStore) -> tuple[str | None, str]:
     """A token made just now (or None) and the digest of the one that counts.
 
     The environment's token comes first, then the store's; a new store gets a new one.
@@ -87,7 +87,7 @@ def admin_token(store: Store) -> tuple[str | None, str]:
     return made, tokens.digest(made)
 
 
-def prepare(store: Store, settings: Settings, url: str) -> tuple[str, Opening]:
+def prepare(store: StudyStore, settings: Settings, url: str) -> tuple[str, Opening]:
     """The admin token's digest, and an opening; a new store gets a practice study."""
     made, admin_hash = admin_token(store)
     invite = None
@@ -102,9 +102,9 @@ def serve(
     db: str,
     host: str,
     port: int,
-    policies: Path | None,
+    agents: Path | None,
     settings: Settings,
-    announce: Callable[[Opening], None],
+    on_start: Callable[[Opening], None],
 ) -> None:
     """Run until interrupted."""
     import uvicorn
@@ -113,11 +113,11 @@ def serve(
     # often as Python does by itself (every 5 ms).
     sys.setswitchinterval(0.0005)
     check_host(host, settings.tokens)
-    loader = _loader(policies)
+    loader = _loader(agents)
     with bind(host, port) as listener:
         actual = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        store = Store.open(db)
+        store = StudyStore.open(db)
         try:
             if host in LOOPBACK:
                 # A page elsewhere must not reach this server under a name of its own.
@@ -134,27 +134,27 @@ def serve(
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
             )
-            announce(opening)
+            on_start(opening)
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             store.close()
 
 
-def _loader(policies: Path | None) -> "Callable[[], Sequence[Driver]]":
-    """How the garage gets its drivers; a wrong folder is refused at once."""
-    if policies is None:
+def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
+    """How the ride_pool gets its drivers; a wrong folder is refused at once."""
+    if agents is None:
         return scripted_drivers
-    if not policies.is_dir():
-        raise ValueError(f"expected a folder of runs, got {policies}: no such folder")
-    if not any(policies.glob("**/config.json")):
+    if not agents.is_dir():
+        raise ValueError(f"expected a folder of runs, got {agents}: no such folder")
+    if not any(agents.glob("**/config.json")):
         raise ValueError(
-            f"expected runs in {policies}, found none: train one with `termdp train "
-            f"backseat termpg --out {policies}/NAME`, or leave out --policies"
+            f"expected runs in {agents}, found none: train one with `termdp train "
+            f"backseat termpg --out {agents}/NAME`, or leave out --agents"
         )
 
     def load() -> "Sequence[Driver]":
         from termdp.people.driving.trained import drivers_in
 
-        return drivers_in(policies)
+        return drivers_in(agents)
 
     return load

@@ -15,8 +15,6 @@ from termdp.people.server.serving import ADMIN_VARIABLE
 from termdp.people.simulated.passengers import PASSENGERS, Passenger, react
 from termdp.people.simulated.sight import see
 
-Listen = Callable[[int, int], None]
-
 
 def simulate(
     url: str,
@@ -24,7 +22,7 @@ def simulate(
     study: str,
     stops: int,
     seed: int = 0,
-    listen: Listen = lambda stops, reviews: None,
+    on_progress: Callable[[int, int], None] = lambda stops, reviews: None,
     passengers: Sequence[Passenger] = PASSENGERS,
 ) -> dict[str, int]:
     """Let simulated passengers review a study's rides until enough of them are stopped.
@@ -35,7 +33,7 @@ def simulate(
         study: the study's name; it needs rides.
         stops: how many stops to collect, all passengers together.
         seed: of everything that is random in the passengers.
-        listen: hears the numbers of stops and reviews after each review.
+        on_progress: called after each review with the numbers of stops and reviews.
         passengers: who reviews, in turn.
 
     Returns:
@@ -62,7 +60,7 @@ def simulate(
             seats.append((passenger, client, rng))
             found[passenger.name] += stopped
             reviews += 1
-            listen(sum(found.values()), reviews)
+            on_progress(sum(found.values()), reviews)
     if sum(found.values()) < stops:
         raise ValueError(
             f"expected rides enough for {stops} stops, but after all of them there are "
@@ -78,21 +76,21 @@ def review_next(
     ride = client.next_ride()
     if ride is None:
         return None
-    reaction = react(passenger, see(road, ride), rng, ride["decision_ms"])
-    if reaction.decision is None or reaction.latency_ms is None:
+    reaction = react(passenger, see(road, ride), rng, ride["step_ms"])
+    if reaction.step is None or reaction.latency_ms is None:
         client.finish(ride["showing"])
         return False
     try:
         client.stop(
             ride["showing"],
-            reaction.decision,
+            reaction.step,
             latency_ms=round(reaction.latency_ms),
             reason=reaction.reason or "",
         )
     except RequestRefusedError:
-        if reaction.decision < len(ride["actions"]) - 1:
+        if reaction.step < len(ride["actions"]) - 1:
             raise
-        client.finish(ride["showing"])  # the ride crashed in that very decision
+        client.finish(ride["showing"])  # the ride crashed in that very step
         return False
     return True
 

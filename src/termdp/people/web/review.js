@@ -28,7 +28,7 @@ const player = new Player(200, draw, () => ended());
 function draw(moment) {
   picture.draw(world, moment);
   find("#time-part").style.width = `${(100 * moment) / Math.max(world.end, 1)}%`;
-  find("#clock").textContent = `${((moment * player.decisionMs) / 1000).toFixed(1)} s`;
+  find("#clock").textContent = `${((moment * player.stepMs) / 1000).toFixed(1)} s`;
 }
 
 function enter(next) {
@@ -66,7 +66,7 @@ async function load(begun) {
     return;
   }
   world = new World(game.road, ride).playAll(ride.actions);
-  player.decisionMs = ride.decision_ms;
+  player.stepMs = ride.step_ms;
   replays = 0;
   reasons.clear();
   player.moment = 0;
@@ -114,15 +114,15 @@ const manner = () => ({ id: freshId(), speed: player.speed, replays, client_ms: 
 
 async function stop(event) {
   if (state !== "playing" && state !== "paused") return;
-  const { moment, decision, latency_ms } = player.at(event);
+  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
   enter("judged");
-  find("#outcome").textContent = `Stopped at ${((moment * player.decisionMs) / 1000).toFixed(1)} s`;
+  find("#outcome").textContent = `Stopped at ${((moment * player.stepMs) / 1000).toFixed(1)} s`;
   status("Saving…", "soft");
   try {
-    await deliver(`/api/showings/${ride.showing}/stop`, { decision, latency_ms, ...manner() });
+    await deliver(`/api/showings/${ride.showing}/stop`, { step, latency_ms, ...manner() });
     status("Saved", "saved");
     showProgress(progress.reviewed + 1, progress.total);
   } catch (error) {

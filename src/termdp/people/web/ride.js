@@ -23,7 +23,7 @@ const player = new Player(200, draw, () => finish());
 
 function draw(moment) {
   picture.draw(world, moment);
-  find("#clock").textContent = `${((moment * player.decisionMs) / player.speed / 1000).toFixed(1)} s`;
+  find("#clock").textContent = `${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
 }
 
 async function start() {
@@ -43,19 +43,19 @@ async function start() {
   find("#again").disabled = false;
   stopButton.disabled = stopButton.hidden = false;
   state = "riding";
-  player.decisionMs = ride.decision_ms;
+  player.stepMs = ride.step_ms;
   player.speed = FASTER;
   player.start(() => world.end);
 }
 
 async function stop(event) {
   if (state !== "riding") return;
-  const { moment, decision, latency_ms } = player.at(event);
+  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
-  const afterwards = `You stopped after ${((moment * player.decisionMs) / player.speed / 1000).toFixed(1)} s`;
-  await report(afterwards, true, "stop", { decision, latency_ms });
+  const afterwards = `You stopped after ${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
+  await report(afterwards, true, "stop", { step, latency_ms });
 }
 
 async function finish() {
