@@ -71,7 +71,7 @@ class ReviewInput:
 
     client_id: str
     stopped: bool
-    step: int
+    step: int = 0
     latency_ms: int | None = None
     reason: str | None = None
     speed: float = 1.0

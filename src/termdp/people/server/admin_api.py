@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,15 +14,18 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.study_store import DEFAULT_CONSENT, StudyStore, to_ride
-from termdp.people.records.tables import NAME_LENGTH, TEXT_LENGTH, Showing
+from termdp.people.records.study_store import StudyStore, to_ride
+from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import MAX_ID, store_call, who
-from termdp.people.server.fields import RefusedError, read_fields
+from termdp.people.server.api import store_call, who
+from termdp.people.server.bodies import (
+    InvitesBody,
+    RefusedError,
+    RidesBody,
+    StudyBody,
+    read_body,
+)
 from termdp.people.server.limits import bearer
-
-MAX_RIDES = 5000
-MAX_INVITES = 500
 
 
 def must_be_admin(request: Request) -> None:
@@ -43,16 +47,8 @@ async def studies(request: Request) -> Response:
 async def create_study(request: Request) -> Response:
     """A new study without rides."""
     must_be_admin(request)
-    fields = await read_fields(request)
-    name = fields.text("name", NAME_LENGTH)
-    title = fields.text("title", TEXT_LENGTH, "")
-    consent = fields.text("consent", TEXT_LENGTH, DEFAULT_CONSENT)
-    step_ms = fields.integer("step_ms", 20, 5000, 200)
-    share = fields.number("repeat_share", 0, 1, 0.1)
-    seed = fields.integer("seed", 0, MAX_ID, 0)
-    fields.done()
-    create = request.app.state.store.create_study
-    study = await store_call(create, name, title, consent, step_ms, share, seed)
+    body = await read_body(request, StudyBody)
+    study = await store_call(request.app.state.store.create_study, **asdict(body))
     return JSONResponse({"study": study.name}, 201)
 
 
@@ -61,28 +57,24 @@ async def add_rides(request: Request) -> Response:
     from termdp.people.records.new_rides import add_driven
 
     must_be_admin(request)
-    fields = await read_fields(request)
-    count = fields.integer("count", 1, MAX_RIDES)
-    steps = fields.integer("steps", 1, 2000, 200)
-    seed = fields.integer("seed", 0, MAX_ID, 0)
-    fields.done()
+    body = await read_body(request, RidesBody)
     state = request.app.state
     name = request.path_params["study"]
     await store_call(state.store.study, name)
     drivers = await run_in_threadpool(state.ride_pool.drivers)
-    await store_call(add_driven, state.store, name, drivers, count, steps, seed)
-    return JSONResponse({"study": name, "added": count}, 201)
+    await store_call(add_driven, state.store, name, drivers, **asdict(body))
+    return JSONResponse({"study": name, "added": body.count}, 201)
 
 
 async def invite(request: Request) -> Response:
     """Invite tokens, one per name; shown this once."""
     must_be_admin(request)
-    fields = await read_fields(request)
-    names = fields.texts("names", MAX_INVITES, NAME_LENGTH)
-    kind = fields.text("kind", 16, "person")
-    fields.done()
+    body = await read_body(request, InvitesBody)
     store, study = request.app.state.store, request.path_params["study"]
-    made = {name: await store_call(store.invite, study, name, kind) for name in names}
+    made = {
+        name: await store_call(store.invite, study, name, body.kind)
+        for name in body.names
+    }
     return JSONResponse({"study": study, "invites": made}, 201)
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -23,24 +24,34 @@ from termdp.people.records.study_store import (
 )
 from termdp.people.records.tables import (
     NAME_LENGTH,
-    REASON_LENGTH,
     Drive,
     Showing,
     Study,
     Supervisor,
 )
-from termdp.people.server.fields import Fields, RefusedError, read_fields
+from termdp.people.server.bodies import (
+    DRIVE_STEPS,
+    DriveBody,
+    FinishBody,
+    GuestBody,
+    InviteBody,
+    JoinBody,
+    ReasonBody,
+    RefusedError,
+    StopBody,
+    read_body,
+)
 from termdp.people.server.limits import bearer
 
 MAX_ID = 2**31 - 1
-MAX_LATENCY_MS = 600_000
-DRIVE_STEPS = 2000
 Found = TypeVar("Found")
 
 
-def store_call(function: Callable[..., Found], *args: Any) -> Awaitable[Found]:
+def store_call(
+    function: Callable[..., Found], *args: Any, **more: Any
+) -> Awaitable[Found]:
     """Ask the store without holding up other requests."""
-    return run_in_threadpool(partial(function, *args))
+    return run_in_threadpool(partial(function, *args, **more))
 
 
 async def write(request: Request, job: Callable[[Session], Found]) -> Found:
@@ -79,10 +90,8 @@ def showing_id(request: Request) -> int:
 
 async def invite(request: Request) -> Response:
     """What an invite is for, and the text to agree to."""
-    fields = await read_fields(request)
-    token = fields.token("invite")
-    fields.done()
-    study, supervisor = await store_call(request.app.state.store.invited, token)
+    body = await read_body(request, InviteBody)
+    study, supervisor = await store_call(request.app.state.store.invited, body.invite)
     return JSONResponse(
         {
             "study": study.name,
@@ -99,23 +108,16 @@ async def guest(request: Request) -> Response:
     state = request.app.state
     if state.settings.tokens:
         raise RefusedError(403, "this server needs an invite link: ask for one")
-    fields = await read_fields(request)
-    name = fields.text("name", NAME_LENGTH)
-    study = fields.text("study", NAME_LENGTH, state.settings.practice)
-    fields.done()
-    unique = f"{name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
+    body = await read_body(request, GuestBody)
+    study = state.settings.practice if body.study is None else body.study
+    unique = f"{body.name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
     return JSONResponse({"invite": await store_call(state.store.invite, study, unique)})
 
 
 async def join(request: Request) -> Response:
     """Record the consent and hand out the token for all further requests."""
-    fields = await read_fields(request)
-    token, nonce = fields.token("invite"), fields.token("nonce")
-    consent = fields.text("consent_hash", 64)
-    fields.done()
-    granted = await write(
-        request, lambda session: record_join(session, token, nonce, consent)
-    )
+    body = await read_body(request, JoinBody)
+    granted = await write(request, lambda session: record_join(session, **asdict(body)))
     return JSONResponse({"token": granted})
 
 
@@ -191,36 +193,19 @@ def encoded(seed: int, actions: bytes) -> str:
 # Reviewing
 
 
-def _how_it_was_shown(fields: Fields) -> dict[str, Any]:
-    return {
-        "client_id": fields.client_id(),
-        "speed": fields.number("speed", 0.05, 20, 1.0),
-        "replays": fields.integer("replays", 0, 10_000, 0),
-        "client_ms": fields.optional_integer("client_ms", -(2**53), 2**53),
-    }
-
-
 async def stop(request: Request) -> Response:
     """A stop; the answer comes when it is on disk."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    given = ReviewInput(
-        stopped=True,
-        step=fields.integer("step", 0, 10_000),
-        latency_ms=fields.integer("latency_ms", 0, MAX_LATENCY_MS),
-        reason=fields.text("reason", REASON_LENGTH, ""),
-        **_how_it_was_shown(fields),
-    )
-    fields.done()
+    body = await read_body(request, StopBody)
+    given = ReviewInput(stopped=True, **asdict(body))
     return await _review(request, supervisor, given)
 
 
 async def finish(request: Request) -> Response:
     """Watched to the end without a stop."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    given = ReviewInput(stopped=False, step=0, **_how_it_was_shown(fields))
-    fields.done()
+    body = await read_body(request, FinishBody)
+    given = ReviewInput(stopped=False, **asdict(body))
     return await _review(request, supervisor, given)
 
 
@@ -240,15 +225,10 @@ async def _review(
 async def reason(request: Request) -> Response:
     """Why, said afterwards."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    fields.client_id()
-    words = fields.text("reason", REASON_LENGTH)
-    fields.done()
-    number = showing_id(request)
-    await store_call(
-        request.app.state.store.set_reason, supervisor.id, number, words.strip()
-    )
-    return JSONResponse({"reason": words.strip()})
+    words = (await read_body(request, ReasonBody)).reason.strip()
+    set_reason = request.app.state.store.set_reason
+    await store_call(set_reason, supervisor.id, showing_id(request), words)
+    return JSONResponse({"reason": words})
 
 
 # Driving oneself
@@ -274,15 +254,9 @@ async def road(request: Request) -> Response:
 async def drive(request: Request) -> Response:
     """A drive that is over: played again here, then kept for the high scores."""
     study, supervisor = await who(request)
-    fields = await read_fields(request)
-    client_id = fields.client_id()
-    seed = fields.integer("seed", 0, MAX_ID)
-    actions = fields.text("actions", DRIVE_STEPS)
-    fields.done()
-    if not actions or set(actions) - set("012"):
-        raise RefusedError(422, "expected actions to be digits 0, 1 and 2")
-    numbers = await run_in_threadpool(_play_again, seed, actions)
-    kept = Drive(client_id=client_id, seed=seed, **numbers)
+    body = await read_body(request, DriveBody)
+    numbers = await run_in_threadpool(_play_again, body.seed, body.actions)
+    kept = Drive(client_id=body.client_id, seed=body.seed, **numbers)
     store = request.app.state.store
     kept = await store_call(store.add_drive, supervisor.id, kept)
     scores = await store_call(store.high_scores, study.id)

@@ -23,7 +23,7 @@ from termdp.people.records.study_store import (
     UnreachableError,
 )
 from termdp.people.server import admin_api, api, limits
-from termdp.people.server.fields import RefusedError
+from termdp.people.server.bodies import RefusedError
 from termdp.people.server.ride_pool import RidePool, scripted_drivers
 from termdp.people.server.writer import Writer
 
