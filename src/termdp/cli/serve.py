@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -31,6 +33,7 @@ class Args:
     """Let anybody join without an invite; only on this machine."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings

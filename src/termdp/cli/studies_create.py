@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -40,10 +42,11 @@ class Args:
     """Print JSON for programs instead of lines."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Create, fill, invite, print."""
     from termdp.people.driving.drivers import STYLES, scripted_driver
-    from termdp.people.records.new_rides import add_driven
+    from termdp.people.driving.rides import record_rides
     from termdp.people.records.study_store import (
         DEFAULT_CONSENT,
         StudyStore,
@@ -65,7 +68,8 @@ def run(args: Args) -> None:
             args.seed,
         )
         drivers = [scripted_driver(style) for style in STYLES]
-        add_driven(store, args.name, drivers, args.rides, args.steps, args.seed)
+        driven = record_rides(drivers, args.rides, args.steps, args.seed)
+        store.add_rides(args.name, *driven)
         links = {
             name: f"{args.url}/join#{store.invite(args.name, name)}"
             for name in args.invite

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -37,6 +39,7 @@ class Args:
     """Print the summary as JSON."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Fit, write, say what was found."""
     import dataclasses
@@ -85,21 +88,22 @@ def _check(args: Args) -> None:
 
 def _record(args: Args) -> tuple[str, dict]:
     from termdp.people.records import dataset
-    from termdp.people.records.study_files import study_record
-    from termdp.people.records.study_store import StudyStore
 
     if args.study.endswith(".parquet"):
         record = dataset.read_record(Path(args.study))
         return record["study"]["name"], record
+    from termdp.people.records.study_files import study_record
+    from termdp.people.records.study_store import StudyStore
+
     with StudyStore.open(args.db) as store:
         return args.study, study_record(store, args.study)
 
 
 def _remember(args: Args, out: Path) -> None:
     """Let the Results page find the observer of a study in a store."""
-    from termdp.people.records.study_store import StudyStore
-
     if args.study.endswith(".parquet"):
         return
+    from termdp.people.records.study_store import StudyStore
+
     with StudyStore.open(args.db) as store:
         store.set_observer(args.study, str((out / "observer.safetensors").resolve()))

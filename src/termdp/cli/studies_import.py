@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -24,6 +26,7 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Import and say what."""
     from termdp.people.records.study_files import import_study

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -34,12 +36,14 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Drive and store."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.driving.snapshot_drivers import record_rides, snapshot_drivers
+    from termdp.people.driving.rides import record_rides
+    from termdp.people.driving.snapshot_drivers import snapshot_drivers
     from termdp.people.records.study_store import (
         NotFoundError,
         StudyStore,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -33,19 +35,21 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Collect, and say how many."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.records.study_store import StudyStore
-    from termdp.people.server.serving import ADMIN_VARIABLE
+    from termdp.people.records.tokens import ADMIN_VARIABLE
     from termdp.people.simulated.simulation import own_server, simulate
 
     if args.stops < 1:
         raise ValueError(f"expected at least 1 stop to collect, got {args.stops}")
     token = os.environ.get(ADMIN_VARIABLE, "")
     if args.url is None:
+        from termdp.people.records.study_store import StudyStore
+
         with StudyStore.open(args.db) as store:
             store.study(args.study)  # refuse a wrong name before a server is started
         server: AbstractContextManager[tuple[str, str]] = own_server(args.db)

@@ -6,7 +6,7 @@ the road of a seed (`termdp.people.driving.track`) is the same whoever drives on
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = [
     "padded",
     "record",
     "record_many",
+    "record_rides",
     "record_with_ends",
     "replay",
     "replay_many",
@@ -139,6 +140,38 @@ def record_with_ends(
             ride = Ride(int(seed), driver.name, actions[row, :end])
             rides.append((ride, bool(crashed.any())))
     return rides
+
+
+def record_rides(
+    drivers: Sequence[Driver],
+    count: int,
+    max_steps: int,
+    seed: int = 0,
+    on_progress: Callable[[int], None] = lambda rides: None,
+) -> tuple[list[Ride], list[bool]]:
+    """`count` rides by drivers in turn, and whether each ends in a crash.
+
+    Every ride has a road of its own.
+
+    Args:
+        drivers: who drives.
+        count: rides in all.
+        max_steps: when a ride is cut off.
+        seed: decides on the roads.
+        on_progress: called after each driver with the number of rides so far.
+    """
+    rng = np.random.default_rng(seed)
+    roads = rng.choice(MAX_SEED, size=count, replace=False)
+    found: dict[int, tuple[Ride, bool]] = {}
+    for index, driver in enumerate(drivers):
+        turns = range(index, count, len(drivers))
+        mine = [int(roads[turn]) for turn in turns]
+        if mine:
+            driven = record_with_ends(driver, mine, max_steps)
+            found.update(zip(turns, driven, strict=True))
+            on_progress(len(found))
+    in_turn = [found[turn] for turn in range(count)]
+    return [ride for ride, _ in in_turn], [crash for _, crash in in_turn]
 
 
 def replay(ride: Ride) -> Replay:

@@ -5,13 +5,9 @@ termination, snapshots of it are kept, and each of them drives.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from termdp.people.driving.drivers import Driver
-from termdp.people.driving.rides import MAX_SEED, Ride, record_with_ends
 from termdp.people.driving.trained import PolicyDriverModel, policy_driver
 from termdp.training import snapshots
 from termdp.training.evaluate import TrainedRun, open_run
@@ -66,35 +62,3 @@ def _at_step(
     seed = run.settings.all_seeds[index]
     name = f"{run.settings.method} {path.name} seed {seed} after {step} steps"
     return policy_driver(name, model, run.trainer, state, index)
-
-
-def record_rides(
-    drivers: Sequence[Driver],
-    count: int,
-    max_steps: int,
-    seed: int = 0,
-    on_progress: Callable[[int], None] = lambda rides: None,
-) -> tuple[list[Ride], list[bool]]:
-    """`count` rides, equally many by each driver, and whether each ends in a crash.
-
-    Every ride has a road of its own; drivers take turns.
-
-    Args:
-        drivers: who drives.
-        count: rides in all.
-        max_steps: when a ride is cut off.
-        seed: decides on the roads.
-        on_progress: called after each driver with the number of rides so far.
-    """
-    rng = np.random.default_rng(seed)
-    roads = rng.choice(MAX_SEED, size=count, replace=False)
-    found: dict[int, tuple[Ride, bool]] = {}
-    for index, driver in enumerate(drivers):
-        turns = range(index, count, len(drivers))
-        mine = [int(roads[turn]) for turn in turns]
-        if mine:
-            driven = record_with_ends(driver, mine, max_steps)
-            found.update(zip(turns, driven, strict=True))
-            on_progress(len(found))
-    in_turn = [found[turn] for turn in range(count)]
-    return [ride for ride, _ in in_turn], [crash for _, crash in in_turn]

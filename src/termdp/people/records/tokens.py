@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 FORM = r"[A-Za-z0-9_-]{16,128}"
-
-
+# The environment variable with the admin's token.
+ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
 # A token that was replaced by another one works for this long at most.
 REMEMBERED_SECONDS = 5.0
 MAX_REMEMBERED = 10_000

@@ -54,7 +54,7 @@ async def create_study(request: Request) -> Response:
 
 async def add_rides(request: Request) -> Response:
     """Let the server's drivers drive rides for a study."""
-    from termdp.people.records.new_rides import add_driven
+    from termdp.people.driving.rides import record_rides
 
     must_be_admin(request)
     body = await read_body(request, RidesBody)
@@ -62,7 +62,9 @@ async def add_rides(request: Request) -> Response:
     name = request.path_params["study"]
     await store_call(state.store.study, name)
     drivers = await run_in_threadpool(state.ride_pool.drivers)
-    await store_call(add_driven, state.store, name, drivers, **asdict(body))
+    wanted = (body.count, body.steps, body.seed)
+    driven = await run_in_threadpool(record_rides, drivers, *wanted)
+    await store_call(state.store.add_rides, name, *driven)
     return JSONResponse({"study": name, "added": body.count}, 201)
 
 

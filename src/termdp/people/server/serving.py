@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
 
 ADMIN_SETTING = "admin_token_sha256"
-ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
 FIRST_VISITOR = "first-visitor"
 
 
@@ -72,11 +71,12 @@ def admin_token(store: StudyStore) -> tuple[str | None, str]:
 
     The environment's token comes first, then the store's; a new store gets a new one.
     """
-    given = os.environ.get(ADMIN_VARIABLE)
+    given = os.environ.get(tokens.ADMIN_VARIABLE)
     if given is not None:
         if not tokens.is_well_formed(given):
             raise ValueError(
-                f"expected {ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' or '_'"
+                f"expected {tokens.ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' "
+                "or '_', got another text"
             )
         return None, tokens.digest(given)
     known = store.setting(ADMIN_SETTING)

@@ -11,7 +11,6 @@ import numpy as np
 from termdp.envs.backseat_road import Road
 from termdp.people.records import tokens
 from termdp.people.server.client import Client, RequestRefusedError
-from termdp.people.server.serving import ADMIN_VARIABLE
 from termdp.people.simulated.passengers import PASSENGERS, Passenger, react
 from termdp.people.simulated.sight import see
 
@@ -102,7 +101,7 @@ def own_server(db: str) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "termdp", "serve", "--db", db, "--port", "0"]
     process = subprocess.Popen(
         command,
-        env={**os.environ, ADMIN_VARIABLE: token},
+        env={**os.environ, tokens.ADMIN_VARIABLE: token},
         stdout=subprocess.PIPE,
         text=True,
     )
