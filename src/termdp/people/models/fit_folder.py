@@ -7,14 +7,12 @@ DIR/index.html              the same to look at, with the figures beside it
 """
 
 import html
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from termdp.files import draft_of, write_json
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
 from termdp.people.models.observer_file import save_observer
@@ -44,10 +42,10 @@ def check_new(folder: Path) -> None:
 def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
     """Write everything; the folder appears whole or not at all. Returns the summary."""
     check_new(folder)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
-    draft.mkdir(parents=True)
-    try:
-        summary = summarise(study, fit, seed)
+    summary = summarise(study, fit, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(folder) as draft:
+        draft.mkdir()
         for name, observer in fit.observers.items():
             facts = {
                 "study": study,
@@ -58,13 +56,8 @@ def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[st
             }
             save_observer(draft / observer_name(name), observer, facts)
         fit_figures.save_figures(draft, fit, seed)
-        (draft / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        write_json(draft / "summary.json", summary)
         (draft / "index.html").write_text(_page(summary), encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()
-        os.replace(draft, folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return summary
 
 

@@ -7,7 +7,6 @@ docs/people.md describes both.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from termdp.files import draft_of
 from termdp.people.driving.rides import Replay, Ride, game, replay
 
 FORMAT, FORMAT_VERSION = "termdp study", 2
@@ -62,18 +62,14 @@ def write(path: Path, record: dict[str, Any]) -> int:
     """
     content = json.dumps(record, sort_keys=True, ensure_ascii=False)
     schema = pa.schema(COLUMNS, metadata={METADATA_KEY: content.encode()})
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     num_rows = 0
-    try:
-        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            for batch in row_groups(record):
-                writer.write_batch(batch)
-                num_rows += batch.num_rows
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with (
+        draft_of(path) as draft,
+        pq.ParquetWriter(draft, schema, compression="zstd") as writer,
+    ):
+        for batch in row_groups(record):
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
     return num_rows
 
 
