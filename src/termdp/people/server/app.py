@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -126,6 +127,10 @@ def web_files() -> dict[str, bytes]:
 
 def _page_routes() -> list[Route]:
     content = web_files()
+    frame = Template(content.pop("frame.html").decode())
+    pages = [name for name in content if name.endswith(".html")]
+    for name in pages:
+        content[name] = _framed(frame, name.removesuffix(".html"), content[name])
 
     def page(name: str) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -139,11 +144,12 @@ def _page_routes() -> list[Route]:
             raise RefusedError(404, "no such file")
         return _file(name, content[name])
 
-    routes = [Route("/", page("index.html"))]
-    routes += [
-        Route(f"/{name.removesuffix('.html')}", page(name))
-        for name in content
-        if name.endswith(".html") and name != "index.html"
+    routes = [
+        Route(
+            "/" if name == "index.html" else f"/{name.removesuffix('.html')}",
+            page(name),
+        )
+        for name in pages
     ]
     # A service worker governs the folder it comes from: this one all pages.
     routes.append(Route("/worker.js", page("worker.js")))
@@ -151,6 +157,14 @@ def _page_routes() -> list[Route]:
     routes.append(Route("/api/game", _game))
     routes.append(Route("/static/{name:str}", static))
     return routes
+
+
+def _framed(frame: Template, name: str, main: bytes) -> bytes:
+    """A whole page: what all have in common around what is its own."""
+    title = "Backseat Driver"
+    if name != "index":
+        title = f"{name.capitalize()} · {title}"
+    return frame.substitute(title=title, name=name, main=main.decode()).encode()
 
 
 def _file(name: str, content: bytes) -> Response:

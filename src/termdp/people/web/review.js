@@ -1,21 +1,12 @@
 // Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
 
-import { ask, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
-import { begin, find, segments } from "/static/page.js";
-import { Picture } from "/static/picture.js";
+import { ask, deliver, freshId } from "/static/api.js";
+import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { Reasons } from "/static/reasons.js";
+import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
 import { World } from "/static/world.js";
 
-begin();
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
-const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
-
-await mustHaveJoined();
-const game = await loadGame();
-const picture = new Picture(find("#canvas"), game);
-const reasons = new Reasons(find("#chips"), find("#reason"));
-const stopButton = find("#stop");
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let replays = 0;

@@ -1,20 +1,11 @@
 // Ride along: an agent drives, and a stop ends the ride.
 
-import { ask, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
-import { begin, find } from "/static/page.js";
-import { Picture } from "/static/picture.js";
+import { ask, deliver, freshId } from "/static/api.js";
+import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { Reasons } from "/static/reasons.js";
+import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
 import { World } from "/static/world.js";
 
-begin();
-const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
-
-await mustHaveJoined();
-const game = await loadGame();
-const picture = new Picture(find("#canvas"), game);
-const reasons = new Reasons(find("#chips"), find("#reason"));
-const stopButton = find("#stop");
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let state = "waiting"; // waiting, loading, riding, over
