@@ -181,7 +181,15 @@ def test_a_memory_of_35_steps_is_found(record, seed):
 def fitted(parquet, tmp_path_factory):
     """The whole command on the shipped dataset, with few steps."""
     out = tmp_path_factory.mktemp("fit") / "results"
-    words = ["studies", "fit", str(parquet), "--out", str(out), "--steps", "10"]
+    words = [
+        "studies",
+        "fit",
+        str(parquet),
+        "--out",
+        str(out),
+        "--gradient-steps",
+        "10",
+    ]
     main([*words, "--max-window", "10", "--window", "35"])
     return out
 
@@ -226,7 +234,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings
         ("empty",): "expected at least 20 reviewed rides in study empty, got 0",
         ("nobody",): r"expected the name of a study (empty), got 'nobody'",
         (str(tmp_path / "no.parquet"),): "no such file",
-        ("empty", "--steps", "0"): "expected at least 1 gradient step",
+        ("empty", "--gradient-steps", "0"): "expected at least 1 gradient step",
         ("empty", "--max-window", "5"): "expected --max-window from 10",
         ("empty", "--window", "0"): "expected --window from 1",
     }

@@ -167,7 +167,7 @@ def test_over_http_as_people_do(tmp_path, rides):
             on_progress=lambda *x: heard.append(x),
             passengers=impatient,
         )
-        with pytest.raises(ValueError, match="expected rides enough for 999 stops"):
+        with pytest.raises(ValueError, match="expected enough rides for 999 stops"):
             simulate(url, token, "comfort", 999, passengers=impatient)
         other = Client(url)
         other.join(store.invite("comfort", "simulated-other", "simulated"))

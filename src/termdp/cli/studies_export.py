@@ -1,4 +1,4 @@
-"""`termdp studies export`: what people said, as a Parquet file."""
+"""`termdp studies export`: the reviews of a study as a Parquet file."""
 
 import json
 from dataclasses import dataclass

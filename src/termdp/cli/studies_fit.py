@@ -1,4 +1,4 @@
-"""`termdp studies fit`: a model of the passengers from their stops."""
+"""`termdp studies fit`: an observer fitted to the stops of a study."""
 
 import json
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Fit the window classifier to a study's stops, and save it as an observer.
 
-    Windows from 5 to 70 steps are compared by the likelihood of held-out rides, so
-    are reaction delays. The folder of results has the observers, summary.json, figures
-    and a page; `termdp train backseat termpg --observer DIR/observer.safetensors`
-    trains against the fitted passengers.
+    Windows from 5 to 70 steps and reaction delays are compared by the likelihood of
+    held-out rides. The folder of results has the observers, summary.json, figures and a
+    page. `termdp train backseat termpg --observer DIR/observer.safetensors` trains
+    against the fitted observer.
 
     Example: termdp studies fit comfort --out fits/comfort
     """
@@ -31,7 +31,7 @@ class Args:
     """Window of the saved observers; the chosen one unless given."""
     max_window: int = 70
     """The longest window to compare; the shortest is 5."""
-    steps: int = 400
+    gradient_steps: int = 400
     """Gradient steps per model."""
     seed: int = 0
     """Seed of folds, draws and intervals."""
@@ -59,7 +59,7 @@ def run(args: Args) -> None:
     settings = FitSettings(
         windows=tuple(range(5, args.max_window + 1, 5)), seed=args.seed
     )
-    config = dataclasses.replace(settings.config, num_steps=args.steps)
+    config = dataclasses.replace(settings.config, num_steps=args.gradient_steps)
     settings = dataclasses.replace(settings, config=config)
     console = Console(stderr=True)
     with console.status("reading") as status:
@@ -78,8 +78,10 @@ def run(args: Args) -> None:
 
 
 def _check(args: Args) -> None:
-    if args.steps < 1:
-        raise ValueError(f"expected at least 1 gradient step, got {args.steps}")
+    if args.gradient_steps < 1:
+        raise ValueError(
+            f"expected at least 1 gradient step, got {args.gradient_steps}"
+        )
     if not 10 <= args.max_window <= 200:
         raise ValueError(f"expected --max-window from 10 to 200, got {args.max_window}")
     if args.window is not None and not 1 <= args.window <= 200:

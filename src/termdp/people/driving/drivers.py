@@ -1,7 +1,7 @@
 """Who drives: at random, by a small plan, or as a trained policy does.
 
-A driver is a program (what is compiled) and its numbers (what is traced), so drivers that
-differ in numbers only — styles, snapshots of one run — share one compiled program.
+A driver is a model (compiled) and its numbers (traced). Drivers that differ in numbers
+only, such as styles or snapshots of one run, share one compiled program.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ _CRASH = 100.0
 
 
 class DriverModel(Protocol):
-    """How a driver decides; hashable, its functions can be compiled."""
+    """How a driver chooses actions; hashable, with functions that can be compiled."""
 
     def start(self, params: Any) -> Any:
         """What the driver remembers before its first step."""
@@ -34,7 +34,7 @@ class Driver:
     """Somebody who drives.
 
     Attributes:
-        name: recorded with every ride, never shown to who reviews it.
+        name: recorded with every ride, never shown to those who review it.
         model: how it chooses actions.
         params: the model's numbers, a pytree of arrays.
     """
@@ -70,7 +70,7 @@ class Style:
 
     Attributes:
         coin: worth of a coin; negative to avoid them.
-        change: price of a lane change; negative for who likes to weave.
+        change: price of a lane change; negative for a driver that likes to weave.
         look_ahead: steps looked ahead, up to 7; few means late manoeuvres.
         slips: probability of a random action instead.
     """
@@ -94,8 +94,8 @@ STYLES = {
 class PlanningDriverModel:
     """Looks a few steps ahead over all lanes, knowing how cars and coins move.
 
-    Dynamic programming over (step, lane): a crash costs more than anything, the
-    later the less; coins and lane changes count as the style says.
+    Dynamic programming over (step, lane). A crash costs more than anything, and a later
+    one costs less. Coins and lane changes count as the style says.
     """
 
     road: Road = Road()

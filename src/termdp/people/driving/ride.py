@@ -18,7 +18,7 @@ class Ride:
 
     Attributes:
         seed: of the road, 0 … 2³¹ − 1.
-        driver: who drove, in a few words; never shown to who reviews it.
+        driver: who drove, in a few words; never shown to those who review it.
         actions: `[T] uint8`, 0 stay, 1 left, 2 right.
     """
 

@@ -1,8 +1,8 @@
-"""Rides: who drove, from which seed, with which actions; replayed bit for bit.
+"""Record and replay rides, bit for bit.
 
-Nobody watches while a ride is recorded: people are the observer, afterwards. All that is
-random in the game comes from the seed alone, so seed and actions are the whole ride, and
-the road of a seed (`termdp.people.driving.track`) is the same whoever drives on it.
+Nobody watches while a ride is recorded; people stop it afterwards. All that is random in
+the game comes from the seed, so seed and actions are the whole ride. The road of a seed
+(`termdp.people.driving.track`) does not depend on who drives on it.
 """
 
 import dataclasses
@@ -38,9 +38,9 @@ __all__ = [
     "step_key",
 ]
 
-# Rides are simulated this many at a time, and in lengths that are this many steps or
-# a power of two times as many: few programs are compiled whatever is asked for.
+# Rides are simulated this many at a time.
 BATCH = 64
+# Simulated lengths are this many steps times a power of two: few programs are compiled.
 _SHORTEST = 256
 
 
@@ -190,7 +190,7 @@ def replay_many(rides: Iterable[Ride]) -> Iterator[Replay]:
 
 
 def _cut(ride: Ride, played: Any) -> Replay:
-    """Forget what was played past the ride's end, and check that it ends there."""
+    """Cut off what was played past the ride's end; check that it did not end earlier."""
     states, observations, rewards, crashed, info = played
     num = len(ride)
     if crashed[: num - 1].any():
@@ -222,7 +222,7 @@ def padded(length: int) -> int:
 
 @partial(jax.jit, static_argnames=("model", "length"))
 def _drive(model: DriverModel, params: Any, seeds: jax.Array, length: int) -> Any:
-    """Actions and crashes, `[B, length]`; what follows a crash means nothing."""
+    """Actions and crashes, `[B, length]`; ignore what follows a crash."""
     env, env_params = game(), game().default_params
 
     def one(seed: jax.Array) -> Any:

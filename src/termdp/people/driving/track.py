@@ -1,8 +1,8 @@
-"""The road of a seed: which cars and coins appear when, whoever drives on it.
+"""The road of a seed: which cars and coins appear when.
 
-Cars and coins come from the seed alone: the agent can take a coin only long after the
-trail behind it was laid. So the browser gets the whole road ahead of time, draws it
-smoothly, and a person's own drive needs no message to the server until it is over.
+Cars and coins come from the seed alone: a coin can be taken only long after the coins
+behind it have appeared. So the browser gets the whole road ahead of time and draws it
+smoothly. A supervisor's own drive needs no message to the server until it is over.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ def ride_data(ride: Ride) -> dict[str, Any]:
 
 
 def road_data() -> dict[str, int]:
-    """Sizes and speeds, for whoever plays the track."""
+    """The road's sizes and speeds."""
     road = game().road
     return {
         "lanes": road.lanes,

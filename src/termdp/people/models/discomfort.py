@@ -14,7 +14,7 @@ _BLOCK = 256
 
 
 class Discomfort(NamedTuple):
-    """What an observer makes of a ride of t steps; all `[t] float32`.
+    """An observer's discomfort during a ride of t steps; all `[t] float32`.
 
     Attributes:
         costs: c of each step.

@@ -9,7 +9,7 @@ import numpy as np
 from termdp.people.models.discomfort import discomfort
 from termdp.people.models.fitting import POOLED, StudyFit, calibration
 from termdp.people.models.showing_data import ShowingData
-from termdp.people.models.window_choice import HeldOut
+from termdp.people.models.window_choice import Group, HeldOut
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -50,10 +50,10 @@ def calibration_figure(fit: StudyFit) -> Figure:
     """Predicted against observed stop rates on held-out showings."""
     figure = _figure(4.8, 4.2)
     axes = figure.add_subplot()
-    series = [("one model for all", ORANGE, calibration_rows(fit)[POOLED])]
-    personal = calibration_rows(fit).get("personal")
-    if personal:
-        series.append(("a model for each supervisor", BLUE, personal))
+    found = calibration_rows(fit)
+    series = [("one model for all", ORANGE, found[POOLED])]
+    if "personal" in found:
+        series.append(("a model for each supervisor", BLUE, found["personal"]))
     for label, colour, rows in series:
         axes.errorbar(
             [row["predicted"] for row in rows],
@@ -77,29 +77,17 @@ def calibration_figure(fit: StudyFit) -> Figure:
 
 def calibration_rows(fit: StudyFit) -> dict[str, list[dict[str, float]]]:
     """Calibration of the pooled model, and of all personal ones taken together."""
-    place = _place(fit.pooled_windows, fit.window)
-    found = {
-        POOLED: calibration(fit.pooled, fit.pooled_windows.logits[0][place], fit.delay)
-    }
+
+    def rows(groups: list[Group], held_out: HeldOut) -> list[dict[str, float]]:
+        nearest = int(np.argmin(np.abs(np.array(held_out.cases) - fit.window)))
+        labels = [group.packed.labels(fit.delay).ravel() for group in groups]
+        logits = [of_group[nearest].ravel() for of_group in held_out.logits]
+        return calibration(np.concatenate(labels), np.concatenate(logits))
+
+    found = {POOLED: rows([fit.pooled], fit.pooled_windows)}
     if fit.groups:
-        owners = [g.packed.labels(fit.delay) for g in fit.groups]
-        place = _place(fit.windows, fit.window)
-        logits = [logits[place] for logits in fit.windows.logits]
-        joined = _Joined(np.concatenate([x.ravel() for x in owners]))
-        flat = np.concatenate([x.ravel() for x in logits])
-        found["personal"] = calibration(joined, flat, fit.delay)  # type: ignore[arg-type]
+        found["personal"] = rows(fit.groups, fit.windows)
     return found
-
-
-class _Joined:
-    """Labels of several groups, in the form of one."""
-
-    def __init__(self, labels: np.ndarray):
-        self._labels = labels
-        self.packed = self
-
-    def labels(self, delay: int) -> np.ndarray:
-        return self._labels
 
 
 def moments_figure(fit: StudyFit, seed: int) -> Figure:
@@ -150,11 +138,6 @@ def save_figures(folder: Path, fit: StudyFit, seed: int) -> list[str]:
     for name, figure in figures.items():
         figure.savefig(folder / name)
     return list(figures)
-
-
-def _place(held_out: HeldOut, window: int) -> int:
-    """Which case is nearest to a window."""
-    return int(np.argmin(np.abs(np.array(held_out.cases) - window)))
 
 
 def _curve(axes: Any, found: HeldOut, seed: int, colour: str, label: str) -> None:

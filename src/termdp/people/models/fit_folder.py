@@ -21,12 +21,12 @@ from termdp.people.models.window_choice import HeldOut
 
 _CAPTIONS = {
     "windows.svg": "How well models with different memories explain rides that they "
-    "have not seen. Bands: 95% intervals over rides.",
-    "delays.svg": "The same for different times from making up one's mind to pressing.",
-    "calibration.svg": "Of the steps with a predicted chance of a stop, how many "
-    "were stopped; held out. Bars: 95% intervals.",
+    "have not seen. Bands: 95% intervals over showings.",
+    "delays.svg": "The same for different reaction delays.",
+    "calibration.svg": "The share of steps that were stopped, against the predicted "
+    "chance of a stop; held out. Bars: 95% intervals.",
     "moments.svg": "Rides that were stopped, as the supervisor's own model sees them: "
-    "which steps cost how much, and how it added up.",
+    "the cost of each step, and how costs added up.",
 }
 
 
@@ -98,7 +98,7 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
 
 
 def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
-    """What a model minds: mean cost of steps with a percept, over those without."""
+    """What a model minds: mean cost of steps with a percept, minus that of the others."""
     group = fit.pooled if name == POOLED else _named(fit, name)
     packed = group.packed
     used = packed.owner >= 0
@@ -166,7 +166,7 @@ def _page(summary: dict[str, Any]) -> str:
     )
     name = html.escape(summary["study"])
     return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{name}: passenger model</title>
+<html lang="en"><meta charset="utf-8"><title>{name}: fitted observer</title>
 <meta name="viewport" content="width=device-width">
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;

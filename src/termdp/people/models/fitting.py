@@ -45,7 +45,7 @@ class StudyFit:
             supervisor with enough stops.
         pooled_windows: one model for all, by window, held out.
         groups: the supervisors with models of their own.
-        pooled: everybody together.
+        pooled: all supervisors together.
         observers: the final models by name, fitted to all showings.
         constant: log-likelihood per showing of a model without costs.
     """
@@ -86,7 +86,7 @@ def showings_of(record: dict[str, Any]) -> list[ShowingData]:
 
 
 def check_enough(showings: Sequence[ShowingData], name: str) -> None:
-    """Refuse studies that say too little."""
+    """Refuse studies with too few reviews or stops to fit."""
     if len(showings) < MIN_REVIEWS:
         raise ValueError(
             f"expected at least {MIN_REVIEWS} reviewed rides in study {name}, got "
@@ -107,7 +107,7 @@ def fit_study(
     window: int | None = None,
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> StudyFit:
-    """Choose delay and window, then fit everybody's models.
+    """Choose delay and window, then fit the observers.
 
     Args:
         showings: the showings.
@@ -116,21 +116,21 @@ def fit_study(
         on_progress: called with what is being done.
     """
     road = game().road
-    on_progress("looking at the showings")
+    on_progress("reading the showings")
     groups = personal_groups(road, showings, settings)
     pooled = make_group(road, POOLED, list(showings), settings)
     shared = pooled_settings(settings)
-    judged, how = (groups, settings) if groups else ([pooled], shared)
+    compared, how = (groups, settings) if groups else ([pooled], shared)
     on_progress("comparing reaction delays")
     pairs = [(FIRST_WINDOW, delay) for delay in settings.delays]
-    delays = compare(judged, pairs, settings.delays, how)
+    delays = compare(compared, pairs, settings.delays, how)
     delay = delays.best
     pairs = [(window, delay) for window in settings.windows]
-    on_progress("comparing windows, everybody together")
+    on_progress("comparing windows, all supervisors together")
     together = compare([pooled], pairs, settings.windows, shared)
     windows = together
     if groups:
-        on_progress("comparing windows, supervisor by supervisor")
+        on_progress("comparing windows, a model for each supervisor")
         windows = compare(groups, pairs, settings.windows, settings)
     chosen = windows.best if window is None else window
     on_progress("fitting the observers")
@@ -153,7 +153,7 @@ def fit_study(
 
 
 def pooled_settings(settings: FitSettings) -> FitSettings:
-    """For everybody together: larger draws, as there is more to see."""
+    """Settings for one model of all supervisors: larger draws, because of more data."""
     draws = 2 * settings.config.segments_per_step
     config = dataclasses.replace(settings.config, segments_per_step=draws)
     return dataclasses.replace(settings, config=config)
@@ -184,17 +184,15 @@ def final_observers(
 
 
 def calibration(
-    group: Group, logits: np.ndarray, delay: int, num_bins: int = 10
+    labels: np.ndarray, logits: np.ndarray, num_bins: int = 10
 ) -> list[dict[str, float]]:
     """Predicted against actual stops in bins of equal numbers of expected stops.
 
     Args:
-        group: whose showings.
-        logits: held-out, `[T, N]`.
-        delay: the labels' delay.
-        num_bins: at most so many.
+        labels: STOPPED, NOT_STOPPED or NO_LABEL, of any shape.
+        logits: held-out, of the same shape.
+        num_bins: the largest number of bins.
     """
-    labels = group.packed.labels(delay)
     used = labels != NO_LABEL
     chance = 1.0 / (1.0 + np.exp(-logits[used].astype(np.float64)))
     stopped = labels[used] == STOPPED

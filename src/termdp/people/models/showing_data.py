@@ -1,12 +1,15 @@
-"""Rides with what their passengers did, packed for fitting.
+"""Showings as arrays: their labels, and packed into rows for fitting.
 
-Labels follow the paper's classifier, with one addition: people press late. A passenger
-with a reaction delay of d steps who stops at t made up its mind at t − d. So the
-positive label stands there; what came after says nothing, for no new step is taken
-while the hand moves. Likewise nobody knows whether a stop was on its way when a showing
-ended for another reason, so the last d steps of those showings carry no label either.
-With d = 0 these are the plain labels: stopped step positive, steps before it negative,
-the step on which the game ended unlabelled.
+Labels follow the paper's classifier, with one addition: people press late. A supervisor
+with a reaction delay of d steps who stops at t made up their mind at t − d.
+
+- The positive label stands at t − d. The d steps after it have no label, because
+  nothing new is decided while the hand moves.
+- When a showing ends for another reason, a stop may have been on its way. So its last d
+  steps have no label either.
+
+With d = 0 these are the plain labels: the stopped step is positive, the steps before it
+are negative, and the step on which the game ended has no label.
 """
 
 import dataclasses
@@ -43,7 +46,7 @@ class ShowingData:
     end: str
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a ride."""
+        """Refuse what cannot be a showing."""
         if self.end not in ENDS:
             raise ValueError(f"expected an end ({', '.join(ENDS)}), got {self.end!r}")
         if len(self.actions) == 0 or len(self.observations) != len(self.actions):
@@ -60,7 +63,7 @@ class ShowingData:
 def showing_labels(length: int, end: str, delay: int) -> np.ndarray:
     """STOPPED, NOT_STOPPED or NO_LABEL for each step of a showing, `[length]`.
 
-    A stop within the first `delay` steps is taken as decided at the first one.
+    A stop within the first `delay` steps is labelled at the first one.
     """
     labels = np.full(length, NO_LABEL, np.int8)
     last = length - 1 - delay
@@ -77,11 +80,11 @@ def showing_labels(length: int, end: str, delay: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Packed:
-    """Rides laid end to end in rows of equal length; time first.
+    """Showings laid end to end in rows of equal length; time first.
 
     Attributes:
         noticed: `[T, N, percepts.SIZE] uint8`, what there was to notice.
-        starts: `[T, N] bool`, first steps of showings, and of what is left over.
+        starts: `[T, N] bool`, first steps of showings, and of unused rests of rows.
         owner: `[T, N] int32`, index of the showing, −1 where there is none.
         lengths: `[R]`, steps of each showing.
         ends: how each of the R showings ended.

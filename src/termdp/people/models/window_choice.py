@@ -1,10 +1,10 @@
-"""Which window and which delay: by the likelihood of showings that a model has not seen.
+"""Which window and which delay: by the likelihood of rides that a model has not seen.
 
-Every ride is held out once (all showings of it together). Passengers differ, and who has
-borne a lot without stopping is likely a patient one: a pooled model takes that for
-forgetting, and would choose too short a window. So where supervisors have stopped often
-enough, each is described by a model of its own, and the window is the one under which
-these explain best what was held out, all supervisors together.
+Every ride is held out once, with all its showings. Supervisors differ in patience: one
+who has borne much without a stop is likely a patient one. A pooled model mistakes that
+for forgetting and would choose too short a window. So each supervisor with enough stops
+gets a model of their own. The chosen window is the one under which these models explain
+the held-out showings best, all supervisors together.
 """
 
 import dataclasses
@@ -85,7 +85,7 @@ def make_group(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What models made of showings that they had not seen.
+    """How well models explain showings that they have not seen.
 
     Attributes:
         cases: windows or delays, `[W]`.
@@ -104,7 +104,7 @@ class HeldOut:
 
     @property
     def best(self) -> int:
-        """The case that explains most."""
+        """The case with the highest likelihood."""
         return self.cases[int(np.argmax(self.means))]
 
     def bootstrap(self, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Fitting the window classifier to passengers' stops, many windows in one program.
+"""Fit the window classifier to supervisors' stops, many windows in one program.
 
 Appendix D ("Human Termination Data"), arXiv:2205.15376: P(stop) = ρ(Σ over the last w
 steps of c(s, a) − b), for different windows w. The networks, the loss and its priors
@@ -41,7 +41,7 @@ FIT = CostConfig(
 
 @struct.dataclass
 class FitData:
-    """Rides on the device.
+    """Showings on the device.
 
     Attributes:
         noticed: `[T, N, percepts.SIZE]`.

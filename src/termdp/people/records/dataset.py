@@ -1,9 +1,9 @@
-"""What people said of rides as a Parquet file, and back: one row per step shown.
+"""A study as a Parquet file, and back: one row per step that was shown.
 
-The columns are for whoever analyses the data; the file's metadata hold what a store needs
-besides (the study's texts, whole rides with seeds and actions, reasons). Rows follow from
-the metadata by playing the rides again, so an import checks every row against the game.
-docs/people.md describes both.
+The columns are for analysis. The file's metadata hold what a store needs: the study's
+texts, whole rides with seeds and actions, reasons. The rows follow from the metadata by
+playing the rides again, so an import checks every row against the game. docs/people.md
+describes both.
 """
 
 import json

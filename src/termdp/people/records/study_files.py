@@ -1,4 +1,4 @@
-"""A study between store and file: see `dataset` for what the file looks like."""
+"""Export a study from the store to a file and import it; `dataset` has the format."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def export_study(store: StudyStore, name: str, path: Path) -> int:
 
 
 def study_record(store: StudyStore, name: str) -> dict[str, Any]:
-    """All of a study as plain data, but for tokens and what nobody has reviewed."""
+    """All of a study as plain data, without tokens and without open showings."""
     study = store.study(name)
     rides = store.rides(name, live=None)
     supervisors = store.supervisors(name)

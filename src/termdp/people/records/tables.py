@@ -36,7 +36,7 @@ class Setting(Base):
 
 
 class Study(Base):
-    """A question put to some supervisors about some rides.
+    """Some rides that some supervisors review.
 
     Attributes:
         name: unique, part of addresses and file names.
@@ -62,7 +62,7 @@ class Study(Base):
 
 
 class Supervisor(Base):
-    """Somebody who watches and stops.
+    """A person or program that watches rides and stops them.
 
     Attributes:
         study_id: the study.

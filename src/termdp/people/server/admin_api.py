@@ -105,7 +105,7 @@ def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
 
 
 async def own_results(request: Request) -> Response:
-    """A supervisor's own numbers; others' would not leave them unbiased."""
+    """A supervisor's own numbers, not those of others, which could influence them."""
     study, supervisor = await who(request)
     store = request.app.state.store
     answer = await store_call(_own_results, store, study.name, supervisor.id)
@@ -125,7 +125,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         "reviewed": done,
         "total": total,
         "mine": rows[0] if rows else None,
-        # Who has seen all can no longer be led by what others think.
+        # Others cannot influence a supervisor who has reviewed everything.
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,
     }
@@ -134,7 +134,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
 def _own_agreement(
     everything: list[Showing], mine: list[Showing]
 ) -> list[dict[str, Any]]:
-    """Agreement with each of the others, who stay nameless."""
+    """Agreement with each of the others, without their names."""
     if not mine:
         return []
     name = mine[0].supervisor.name
@@ -143,7 +143,7 @@ def _own_agreement(
 
 
 async def ride_curve(request: Request) -> Response:
-    """A ride, and what the study's fitted observer feels along it."""
+    """A ride, and the discomfort of the study's fitted observer along it."""
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
     store = request.app.state.store
@@ -177,7 +177,7 @@ def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
 def _discomfort(path: str, stamp: int, seed: int, actions: bytes) -> dict[str, Any]:
     """Accumulated cost and stop probability by the observer in a file.
 
-    `stamp`, when the file was written, makes the cache forget an older one.
+    `stamp` is the time of the file: a newer file is not answered from the cache.
     """
     import termdp
     from termdp.people.driving.rides import Ride, replay

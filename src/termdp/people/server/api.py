@@ -55,7 +55,7 @@ def store_call(
 
 
 async def write(request: Request, job: Callable[[Session], Found]) -> Found:
-    """Run a job together with others that wait; it is on disk when this returns."""
+    """Run a job in the writer; its change is on disk when this returns."""
     return await asyncio.wrap_future(request.app.state.writer.submit(job))
 
 
@@ -104,7 +104,7 @@ async def invite(request: Request) -> Response:
 
 
 async def guest(request: Request) -> Response:
-    """An invite for whoever comes, where the server runs without tokens."""
+    """An invite for anybody, if the server runs without tokens."""
     state = request.app.state
     if state.settings.tokens:
         raise RefusedError(403, "this server needs an invite link: ask for one")
@@ -122,7 +122,7 @@ async def join(request: Request) -> Response:
 
 
 async def me(request: Request) -> Response:
-    """Who I am, and how far."""
+    """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
     done, total = await store_call(request.app.state.store.progress, supervisor.id)
     return JSONResponse(
@@ -223,7 +223,7 @@ async def _review(
 
 
 async def reason(request: Request) -> Response:
-    """Why, said afterwards."""
+    """The reason for a stop, sent later."""
     _, supervisor = await who(request)
     words = (await read_body(request, ReasonBody)).reason.strip()
     set_reason = request.app.state.store.set_reason
@@ -231,7 +231,7 @@ async def reason(request: Request) -> Response:
     return JSONResponse({"reason": words})
 
 
-# Driving oneself
+# Driving
 
 
 async def road(request: Request) -> Response:
@@ -265,7 +265,7 @@ async def drive(request: Request) -> Response:
 
 
 def _play_again(seed: int, actions: str) -> dict[str, Any]:
-    """The numbers of a drive by the game itself, whatever the browser thinks."""
+    """The numbers of a drive by the game itself, not by the browser."""
     from termdp.people.driving.rides import Ride, replay
 
     ride = Ride(seed, "person", np.frombuffer(actions.encode(), np.uint8) - ord("0"))

@@ -1,4 +1,4 @@
-"""The web application: pages, the interface they use, and what guards both."""
+"""The web application: pages, their HTTP interface, limits and errors."""
 
 import contextlib
 import mimetypes
@@ -118,7 +118,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 def web_files() -> dict[str, bytes]:
-    """All files of the pages by name; what is not among them does not exist."""
+    """All files of the pages by name; nothing else is served."""
     folder = files("termdp.people") / "web"
     return {
         entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()
@@ -151,7 +151,7 @@ def _page_routes() -> list[Route]:
         )
         for name in pages
     ]
-    # A service worker governs the folder it comes from: this one all pages.
+    # A service worker controls the folder it comes from: here all pages.
     routes.append(Route("/worker.js", page("worker.js")))
     routes.append(Route("/api/health", _health))
     routes.append(Route("/api/game", _game))
@@ -160,7 +160,7 @@ def _page_routes() -> list[Route]:
 
 
 def _framed(frame: Template, name: str, main: bytes) -> bytes:
-    """A whole page: what all have in common around what is its own."""
+    """A whole page: the common frame around the page's own part."""
     title = "Backseat Driver"
     if name != "index":
         title = f"{name.capitalize()} · {title}"
@@ -211,7 +211,7 @@ async def _unreachable(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Our own mistake: the log has it, the answer says no more than that."""
+    """A mistake in the server: the details are in the log, not in the answer."""
     headers = limits.SECURITY_HEADERS
     return JSONResponse({"error": "the server failed"}, 500, headers=headers)
 

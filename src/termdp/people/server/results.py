@@ -12,7 +12,7 @@ from termdp.people.records.tables import Showing
 
 
 def supervisors_table(showings: list[Showing], step_ms: int) -> list[dict[str, Any]]:
-    """One row per supervisor: reviews, stops, reaction, agreement with themselves."""
+    """One row per supervisor: reviews, stops, reaction time, agreement on repeats."""
     mine: dict[str, list[Showing]] = defaultdict(list)
     for showing in showings:
         mine[showing.supervisor.name].append(showing)
@@ -40,8 +40,8 @@ def _supervisor_row(name: str, reviewed: list[Showing], step_ms: int) -> dict[st
 def reaction_ms(showing: Showing, step_ms: int) -> float | None:
     """Time on screen from the last thing the driver did to the stop.
 
-    What a driver does is to take a coin or to change lanes; None if it had done nothing
-    before the stop. Pauses do not count.
+    Counted is the last coin or lane change; None if there was neither before the stop.
+    Pauses do not count.
     """
     review = showing.review
     if review is None or not review.stopped:
@@ -63,7 +63,7 @@ def _events(seed: int, actions: bytes) -> tuple[int, ...]:
 
     again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8)))
     lanes = np.asarray(again.states.agent)
-    # A crash in the middle of a change leaves the old lane: its heading tells.
+    # A crash during a lane change leaves the car in its old lane: look at its heading.
     heading = np.asarray(again.states.heading)[1:]
     moved = (lanes[1:] != lanes[:-1]) | (heading != 0)
     return tuple(np.flatnonzero(moved | (again.coins > 0)).tolist())

@@ -72,7 +72,7 @@ class RidePool:
         return self._drivers
 
     def take(self) -> tuple[Ride, bool]:
-        """A ride that nobody has seen, by any of the drivers, and whether it crashes."""
+        """An unseen ride by any of the drivers, and whether it crashes."""
         count = len(self.drivers())
         with self._lock:
             filled = [rides for rides in self._rides if rides]

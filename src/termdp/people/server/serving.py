@@ -22,7 +22,7 @@ FIRST_VISITOR = "first-visitor"
 
 @dataclass(frozen=True)
 class Opening:
-    """What somebody who starts a server needs to know.
+    """What the person who starts a server needs to know.
 
     Attributes:
         url: where it is.
@@ -36,7 +36,7 @@ class Opening:
 
 
 def check_host(host: str, with_tokens: bool) -> None:
-    """Only this machine's own people may come without a token."""
+    """Allow visitors without a token only on this machine."""
     if not with_tokens and host not in LOOPBACK:
         raise ValueError(
             f"expected tokens with --host {host}: a server that others can reach must "
@@ -61,13 +61,13 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise ValueError(
             f"expected a free port, but {host}:{port} cannot be used "
-            f"({error.strerror}): stop who uses it or give another --port"
+            f"({error.strerror}): stop the program that uses it or give another --port"
         ) from error
     return listener
 
 
 def admin_token(store: StudyStore) -> tuple[str | None, str]:
-    """A token made just now (or None) and the digest of the one that counts.
+    """A token made just now (or None), and the digest of the valid one.
 
     The environment's token comes first, then the store's; a new store gets a new one.
     """
@@ -88,7 +88,7 @@ def admin_token(store: StudyStore) -> tuple[str | None, str]:
 
 
 def prepare(store: StudyStore, settings: Settings, url: str) -> tuple[str, Opening]:
-    """The admin token's digest, and an opening; a new store gets a practice study."""
+    """The admin token's digest, and what to print; a new store gets a practice study."""
     made, admin_hash = admin_token(store)
     invite = None
     if not any(row["name"] == settings.practice for row in store.studies()):
@@ -109,8 +109,8 @@ def serve(
     """Run until interrupted."""
     import uvicorn
 
-    # Rides are simulated in a thread beside the requests: let these in ten times as
-    # often as Python does by itself (every 5 ms).
+    # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
+    # not every 5 ms as Python does by itself, so that requests do not wait.
     sys.setswitchinterval(0.0005)
     check_host(host, settings.tokens)
     loader = _loader(agents)
@@ -120,7 +120,7 @@ def serve(
         store = StudyStore.open(db)
         try:
             if host in LOOPBACK:
-                # A page elsewhere must not reach this server under a name of its own.
+                # Other sites must not reach this server under a name of their own.
                 hosts = ("127.0.0.1", "localhost", "[::1]")
                 settings = replace(settings, allowed_hosts=hosts)
             admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
@@ -141,7 +141,7 @@ def serve(
 
 
 def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
-    """How the ride_pool gets its drivers; a wrong folder is refused at once."""
+    """How the ride pool gets its drivers; a wrong folder is refused at once."""
     if agents is None:
         return scripted_drivers
     if not agents.is_dir():

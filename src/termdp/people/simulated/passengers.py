@@ -1,15 +1,15 @@
-"""Five SIMULATED passengers: rules that nobody wrote down for the agent, and human flaws.
+"""Five SIMULATED passengers: programs with unwritten rules and human flaws.
 
-No human data exists in this project. These passengers stand in for people, so that the
-whole way from rides to a fitted observer can be tested end to end, against a truth that
-is known. Each has its own idea of discomfort (a cost per step), patience, memory,
-reaction time and lapses of attention:
+No human data exists in this project. These passengers stand in for supervisors, so that
+the whole way from rides to a fitted observer can be tested against a known truth. Each
+has its own idea of discomfort (a cost per step), patience, memory, reaction time and
+lapses of attention:
 
-    P(decides to stop) = ρ(strictness · (Σ of noticed discomfort − patience)),
+    P(wants to stop) = ρ(strictness · (Σ of noticed discomfort − patience)),
 
-the sum running over the last `memory` steps. The hand moves later: the stop comes
-`reaction time` after the step, if the ride has not ended by then. While attention is
-elsewhere nothing is noticed and nothing decided. Now and then a finger slips.
+where the sum runs over the last `memory` steps. The stop comes one reaction time later,
+if the ride has not ended by then. While attention is elsewhere, nothing is noticed and
+no stop is wanted. Now and then a finger slips.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def coins(ride: Sight) -> np.ndarray:
 
 
 def jerks(ride: Sight) -> np.ndarray:
-    """Hectic sequences: 1 for the third lane change within four decisions."""
+    """Hectic sequences: 1 for the third lane change within four steps."""
     changes = (ride.moves != 0).astype(float)
     recent = changes.copy()
     for age in (1, 2, 3):
@@ -89,9 +89,9 @@ class Passenger:
         name: contains the word "simulated".
         rules: how much it minds each thing.
         patience: discomfort within the memory at which a stop is as likely as not.
-        strictness: how sharply it decides around its patience.
+        strictness: how sharply the chance of a stop rises around its patience.
         memory: steps that it remembers.
-        reaction_ms: median time from the step to the hand.
+        reaction_ms: median time from wanting a stop to pressing.
         reaction_spread: standard deviation of the logarithm of that time.
         distraction: probability per step that attention wanders off.
         distraction_length: mean length of such a lapse, in steps.
@@ -135,7 +135,7 @@ class Reaction(NamedTuple):
 
     Attributes:
         step: the step during which it pressed stop; None if it did not.
-        latency_ms: from making up its mind to pressing; None likewise.
+        latency_ms: from wanting the stop to pressing; None likewise.
         reason: what it says; None if nothing.
     """
 

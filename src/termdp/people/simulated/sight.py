@@ -1,7 +1,8 @@
 """What can be seen of a ride in the browser, as arrays: for simulated passengers.
 
-The page gets the road's sizes, the things that appear on it and the driver's actions;
-so do simulated passengers, and nothing else. From these the ride is rebuilt here.
+The page gets the road's sizes, the cars and coins that appear on it, and the driver's
+actions. Simulated passengers get the same and nothing else. This module rebuilds the
+ride from it.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ FAR = 99
 
 @dataclasses.dataclass(frozen=True)
 class Sight:
-    """A ride of T steps, as somebody sees it who watches closely.
+    """A ride of T steps, as a close watcher sees it.
 
     Attributes:
         moves: `[T]`, −1, 0 or 1: the lane change of each step (0 at the edge).

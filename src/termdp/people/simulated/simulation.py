@@ -1,4 +1,4 @@
-"""Simulated passengers at work: they review rides over HTTP, as people's pages do."""
+"""Simulated passengers review rides over HTTP, as the pages do."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ def simulate(
             on_progress(sum(found.values()), reviews)
     if sum(found.values()) < stops:
         raise ValueError(
-            f"expected rides enough for {stops} stops, but after all of them there are "
+            f"expected enough rides for {stops} stops, but after all of them there are "
             f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
         )
     return found
@@ -96,7 +96,7 @@ def review_next(
 
 @contextlib.contextmanager
 def own_server(db: str) -> Iterator[tuple[str, str]]:
-    """A server of one's own on a store: its address and its admin's token."""
+    """A server process on a store: its address and its admin's token."""
     token = tokens.make()
     command = [sys.executable, "-m", "termdp", "serve", "--db", db, "--port", "0"]
     process = subprocess.Popen(

@@ -11,7 +11,7 @@ let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let replays = 0;
 let progress = { reviewed: 0, total: 0 };
-// loading, ready (not begun), playing, paused, ended (no stop yet), judged, done
+// loading, ready (not begun), playing, paused, ended (no stop yet), reviewed, done
 let state = "loading";
 
 const player = new Player(200, draw, () => ended());
@@ -27,13 +27,13 @@ function enter(next) {
   document.body.dataset.state = next;
   const watching = next === "playing" || next === "paused";
   stopButton.disabled = !watching;
-  stopButton.hidden = next === "judged";
+  stopButton.hidden = next === "reviewed";
   find("#pause").disabled = !watching;
   find("#pause").textContent = next === "paused" ? "Go on" : "Pause";
   find("#replay").disabled = !(watching || next === "ended");
-  find("#over").hidden = watching || next === "judged";
+  find("#over").hidden = watching || next === "reviewed";
   find("#hud").hidden = find("#time").hidden = !watching;
-  find("#after").hidden = next !== "judged";
+  find("#after").hidden = next !== "reviewed";
   find("#watch-again").hidden = next !== "ended";
 }
 
@@ -109,7 +109,7 @@ async function stop(event) {
   player.pause();
   player.moment = moment;
   draw(moment);
-  enter("judged");
+  enter("reviewed");
   find("#outcome").textContent = `Stopped at ${((moment * player.stepMs) / 1000).toFixed(1)} s`;
   status("Saving…", "soft");
   try {
@@ -135,13 +135,13 @@ async function finish() {
   try {
     await deliver(`/api/showings/${ride.showing}/finish`, manner());
   } catch (error) {
-    if (error.status !== 409) throw error; // another tab has judged it
+    if (error.status !== 409) throw error; // another tab has reviewed it
   }
   await load(true);
 }
 
 async function next() {
-  if (state !== "judged" || find("#status").textContent === "Saving…") return;
+  if (state !== "reviewed" || find("#status").textContent === "Saving…") return;
   const words = reasons.text;
   if (words) await deliver(`/api/showings/${ride.showing}/reason`, { id: freshId(), reason: words }).catch(() => {});
   await load(true);
@@ -150,7 +150,7 @@ async function next() {
 function forward() {
   if (state === "ready") play();
   else if (state === "ended") finish();
-  else if (state === "judged") next();
+  else if (state === "reviewed") next();
 }
 
 addEventListener("keydown", (event) => {
