@@ -17,6 +17,7 @@ import numpy as np
 from termdp.envs.backseat import BackseatDriver, BackseatState
 from termdp.people.driving.drivers import Driver, Program
 from termdp.people.driving.ride import MAX_DECISIONS, MAX_SEED, Ride, check_seed
+from termdp.render.backseat import draw
 from termdp.render.drawing import Drawing
 
 __all__ = [
@@ -86,7 +87,8 @@ class Replay:
             np.asarray, _frames(state, action, self.ride.seed, decision)
         )
         return [
-            game().draw(jax.tree.map(lambda x, i=i: x[i], frames)) for i in range(4)
+            draw(jax.tree.map(lambda x, i=i: x[i], frames), game().road)
+            for i in range(4)
         ]
 
 
