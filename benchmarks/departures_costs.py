@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.cost_network import CostNetwork
 from termdp.costs import block, ensemble, fit, sampling
 from termdp.costs.episodes import from_episodes
 from termdp.costs.metrics import dead_members
-from termdp.costs.network import CostNetwork
 from termdp.termination import window_sums
 from termdp.training.presets import FAST
 

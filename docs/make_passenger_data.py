@@ -4,7 +4,7 @@
 
 Trains an agent without an observer (about two minutes on two cores), lets its snapshots
 drive, lets the five simulated passengers stop them over HTTP until there are 512 stops,
-exports these, fits the observer, and puts both files into src/termdp/people/data.
+exports these (src/termdp/people/data), and fits the observer (src/termdp/envs/data).
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "src" / "termdp" / "people" / "data"
+OBSERVERS = ROOT / "src" / "termdp" / "envs" / "data"
 NAME = "simulated_passengers"
 
 
@@ -45,7 +46,7 @@ def main() -> None:
         termdp("studies", "export", NAME, file, "--db", db)
         fit = args.fit or work / "fit"
         termdp("studies", "fit", file, "--window", "35", "--out", fit)
-        shutil.copy(fit / "observer.safetensors", DATA / f"{NAME}.safetensors")
+        shutil.copy(fit / "observer.safetensors", OBSERVERS / f"{NAME}.safetensors")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ Gymnasium ids `termdp/…-v0`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from termdp.gym_ids import register_environments
+from termdp.registry import register_environments
 
 if TYPE_CHECKING:
     from termdp import gym, tabular
     from termdp.advantages import gae
     from termdp.observer import Observer
-    from termdp.people.models.observer_file import load_observer
+    from termdp.observer_file import load_observer
     from termdp.registry import make
     from termdp.termination import stop_probability, window_sums
     from termdp.training.train import resume, train
@@ -40,7 +40,7 @@ __all__ = [
 _HOME = {
     "Observer": "termdp.observer",
     "gae": "termdp.advantages",
-    "load_observer": "termdp.people.models.observer_file",
+    "load_observer": "termdp.observer_file",
     "make": "termdp.registry",
     "observe": "termdp.wrappers.observe",
     "resume": "termdp.training.train",

@@ -13,7 +13,7 @@ from typing import Any
 
 _SOURCES = Path(__file__).parent
 _UNKNOWN = "unknown"
-DEPENDENCIES = ("jax", "flax", "optax", "gymnax", "numpy")
+DEPENDENCIES = ("jax", "flax", "optax", "numpy")
 
 
 def version_of(package: str) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from importlib.resources import as_file, files
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,6 @@ from termdp.cli import main
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
-from termdp.people.models.observer_file import shipped_path
 from termdp.people.models.showing_data import (
     ShowingData,
     folds,
@@ -42,8 +42,9 @@ QUICK = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def parquet():
-    with shipped_path() as observer:
-        yield observer.with_suffix(".parquet")
+    folder = files("termdp.people") / "data"
+    with as_file(folder / "simulated_passengers.parquet") as path:
+        yield path
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import os
 import numpy as np
 import pytest
 
+from termdp.envs.passenger_cost import AHEAD, BEHIND, PERCEPT_NAMES
 from termdp.people.driving.drivers import STYLES, scripted_driver
 from termdp.people.driving.rides import game, record_with_ends, replay
 from termdp.people.driving.track import ride_data
-from termdp.people.models.percepts import AHEAD, BEHIND, NAMES
 from termdp.people.models.showing_data import noticed_in
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
@@ -64,7 +64,7 @@ def test_percepts_agree_with_what_passengers_see(rides):
     for ride in flat(rides):
         played, seen = replay(ride), see(road, ride_data(ride))
         noticed = noticed_in(road, played.observations, ride.actions).astype(bool)
-        column = {name: noticed[:, i] for i, name in enumerate(NAMES)}
+        column = {name: noticed[:, i] for i, name in enumerate(PERCEPT_NAMES)}
         changes = seen.moves != 0
         assert np.array_equal(column["changes lane"], changes)
         for rows in AHEAD:

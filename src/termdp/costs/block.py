@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble
 from termdp.costs.episodes import Episode
 from termdp.costs.metrics import area_under_curve
-from termdp.costs.network import ActionSpec
 from termdp.termination import window_sums
 
 SIZE = 10

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from termdp.cost_network import ActionSpec
 from termdp.costs.config import CostConfig
-from termdp.costs.network import ActionSpec
 
 STOPPED, NOT_STOPPED, NO_LABEL = 1, 0, -1
 

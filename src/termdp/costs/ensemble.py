@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from termdp.cost_network import ActionSpec, CostNetwork
 from termdp.costs.config import CostConfig
-from termdp.costs.network import ActionSpec, CostNetwork, make_network
-from termdp.layers import ready
+from termdp.layers import fastest_precision, ready
 
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()
@@ -55,6 +55,18 @@ class CostState:
     has_bias: jax.Array
     network: CostNetwork = struct.field(pytree_node=False)
     variables: Any = None
+
+
+def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
+    """The network that the settings ask for."""
+    return CostNetwork(
+        actions=actions,
+        kind=config.network,
+        filters=config.filters,
+        hidden=config.hidden,
+        nonnegative=config.nonnegative,
+        precision=fastest_precision(config.precision),
+    )
 
 
 def init(

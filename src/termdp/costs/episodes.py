@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.cost_network import ActionSpec
 from termdp.costs.buffer import (
     NO_LABEL,
     NOT_STOPPED,
@@ -18,7 +19,6 @@ from termdp.costs.buffer import (
     pack,
 )
 from termdp.costs.config import CostConfig
-from termdp.costs.network import ActionSpec
 
 END_LABELS = {"stopped": STOPPED, "game_over": NO_LABEL, "truncated": NOT_STOPPED}
 

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from termdp.cost_network import CostNetwork
 from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer, unpack
 from termdp.costs.config import CostConfig
 from termdp.costs.ensemble import (
@@ -29,7 +30,6 @@ from termdp.costs.ensemble import (
     apply_member,
     biases,
 )
-from termdp.costs.network import CostNetwork
 from termdp.costs.sampling import Segments, count_pieces, sample
 from termdp.termination import window_sums
 

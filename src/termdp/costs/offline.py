@@ -5,11 +5,11 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
+from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble
 from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer
 from termdp.costs.config import CostConfig
 from termdp.costs.fit import CostMetrics, update
-from termdp.costs.network import ActionSpec
 
 
 def fit_buffer(

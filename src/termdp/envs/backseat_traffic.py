@@ -7,15 +7,15 @@ come in trails, in lanes where they will not meet a car.
 import jax
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments import environment
 
 from termdp.envs.backseat_road import CAR_LENGTH, Road
+from termdp.envs.base import EnvParams
 
 FAR = 1000
 
 
 @struct.dataclass
-class BackseatParams(environment.EnvParams):
+class BackseatParams(EnvParams):
     """Numbers that may change without recompiling.
 
     Attributes:

@@ -1,4 +1,7 @@
-"""What every game of this package shares: gymnax's API and a clean notion of ends.
+"""What an environment is, and what all games of this package share.
+
+The API is that of gymnax 1.x, stated here so that gymnax itself is not needed: whoever
+has an environment with these methods can use it, whatever its base class.
 
 A game ends by itself (`game_over`) or by its time limit (`truncated`), never both: if
 they coincide, the game's own end counts. The third way to end, an observer's stop, is
@@ -9,16 +12,96 @@ from functools import partial
 from typing import Any
 
 import jax
-from gymnax.environments import environment
+from flax import struct
+
+Step = tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]
 
 
-class Game(environment.Environment):
-    """A gymnax environment whose next episode may remember something of the last.
+class EnvState(struct.PyTreeNode):
+    """What every game's state holds: the steps played in this episode."""
+
+    time: jax.Array | int
+
+
+class EnvParams(struct.PyTreeNode):
+    """What every game's parameters hold: the time limit."""
+
+    max_steps_in_episode: int = 1
+
+
+class Environment:
+    """A world in JAX: pure functions of random key, state, action and parameters."""
+
+    @property
+    def name(self) -> str:
+        """A name for people."""
+        return type(self).__name__
+
+    @property
+    def default_params(self) -> Any:
+        """Parameters, a pytree: they may change without a new compilation."""
+        raise NotImplementedError
+
+    @property
+    def num_actions(self) -> int:
+        """How many actions there are, or the length of an action's vector."""
+        raise NotImplementedError
+
+    def action_space(self, params: Any = None) -> Any:
+        """What actions look like: a `Discrete` or a `Box`."""
+        raise NotImplementedError
+
+    def observation_space(self, params: Any = None) -> Any:
+        """What observations look like: a `Box`."""
+        raise NotImplementedError
+
+    def reset(self, key: jax.Array, params: Any | None = None) -> tuple[Any, Any]:
+        """First observation and state of an episode."""
+        raise NotImplementedError
+
+    def step(
+        self, key: jax.Array, state: Any, action: Any, params: Any | None = None
+    ) -> Step:
+        """One step with automatic reset.
+
+        Returns:
+            observation (of the next episode if this one ended), state, reward,
+            terminated, truncated, info with `final_observation`: the observation before
+            any reset.
+        """
+        raise NotImplementedError
+
+
+class Game(Environment):
+    """An environment made of one step and one reset.
 
     Subclasses write `reset_env`, `step_env` (returning observation, state, reward,
     game_over, info), `get_obs`, the spaces and, where something survives the reset as
     MinAtar's sticky action does, `next_episode`.
     """
+
+    @property
+    def default_params(self) -> Any:
+        """The time limit alone."""
+        return EnvParams()
+
+    def reset_env(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+        """First observation and state of an episode that nothing preceded."""
+        raise NotImplementedError
+
+    def step_env(
+        self, key: jax.Array, state: Any, action: Any, params: Any
+    ) -> tuple[Any, Any, jax.Array, jax.Array, dict[str, Any]]:
+        """One step without reset: observation, state, reward, game_over, info."""
+        raise NotImplementedError
+
+    def get_obs(self, state: Any, params: Any = None, key: Any = None) -> Any:
+        """The observation of a state."""
+        raise NotImplementedError
+
+    def is_truncated(self, state: Any, params: Any) -> Any:
+        """Whether the time limit is reached."""
+        return state.time >= params.max_steps_in_episode
 
     def next_episode(
         self, key: jax.Array, final_state: Any, params: Any
@@ -41,22 +124,22 @@ class Game(environment.Environment):
     ) -> Any:
         """The observation the agent acts on next, that of `state`.
 
-        Where drawing a state is cheaper than choosing between two observations, a game
-        may do that instead.
+        A game may draw `state` anew instead of choosing between two observations,
+        where that is cheaper.
         """
         del state
         return jax.tree.map(partial(jax.lax.select, ended), reset_obs, final_obs)
 
     @partial(jax.jit, static_argnames=("self",))
+    def reset(self, key: jax.Array, params: Any | None = None) -> tuple[Any, Any]:
+        """First observation and state of an episode."""
+        return self.reset_env(key, self.default_params if params is None else params)
+
+    @partial(jax.jit, static_argnames=("self",))
     def step(
         self, key: jax.Array, state: Any, action: Any, params: Any | None = None
-    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
-        """One step with automatic reset, in gymnax's six values.
-
-        Returns:
-            obs (of the next episode if this one ended), state, reward, terminated,
-            truncated, info with `final_observation`: the observation before any reset.
-        """
+    ) -> Step:
+        """One step with automatic reset; see `Environment.step`."""
         if params is None:
             params = self.default_params
         key_step, key_reset = self.split_key(key)

@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments import environment, spaces
 
-from termdp.envs.base import Game
+from termdp.envs import spaces
+from termdp.envs.base import EnvParams, EnvState, Game
 
 SIZE = 10
 ACTION_NAMES = ("none", "left", "up", "right", "down", "fire")
@@ -35,7 +35,7 @@ _BITS_PER_ACTION = 3
 
 
 @struct.dataclass
-class MinAtarParams(environment.EnvParams):
+class MinAtarParams(EnvParams):
     """Parameters of a game; they may change without a new compilation."""
 
     max_steps_in_episode: int = 10_000
@@ -50,7 +50,7 @@ class RampingParams(MinAtarParams):
 
 
 @struct.dataclass
-class MinAtarState(environment.EnvState):
+class MinAtarState(EnvState):
     """What the state of every game holds."""
 
     time: jax.Array
@@ -66,7 +66,7 @@ class Outcome(struct.PyTreeNode):
 
 
 class MinAtarGame(Game, ABC):
-    """A MinAtar game in gymnax's API.
+    """A MinAtar game.
 
     Subclasses write the rules: `sample_draws`, `first_state`, `play` and `board`.
 

@@ -15,9 +15,8 @@ import jax
 import numpy as np
 
 from termdp.agents.methods import find_method
-from termdp.catalogue import find
 from termdp.costs import ensemble
-from termdp.registry import make
+from termdp.registry import find, make
 from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_figure
 from termdp.report.page import Page, figure_bytes
 from termdp.report.statistics import mean_interval

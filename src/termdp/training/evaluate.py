@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.arrays import restore
 from termdp.costs import ensemble
 from termdp.training import checkpoint, cost_features, rollout
 from termdp.training.loop import Trainer
@@ -48,7 +49,7 @@ def open_run(path: str | Path, **own: Any) -> TrainedRun:
     folder, settings = RunFolder.open(Path(path))
     trainer = load_trainer(settings, **own)
     arrays, _, _ = checkpoint.load_latest(folder.checkpoints)
-    state = checkpoint.restore(jax.eval_shape(trainer.init), arrays)
+    state = restore(jax.eval_shape(trainer.init), arrays)
     return TrainedRun(settings, trainer, state, folder.path)
 
 

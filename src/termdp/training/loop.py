@@ -25,9 +25,9 @@ from termdp.agents.actor_critic import (
 from termdp.agents.distributions import Discrete, for_action_space
 from termdp.agents.methods import Method, MethodSwitches
 from termdp.agents.update import Learner, PolicyState, PolicyUpdate
+from termdp.cost_network import ActionSpec
 from termdp.costs import buffer as cost_buffer
 from termdp.costs import ensemble
-from termdp.costs.network import ActionSpec
 from termdp.training import rollout
 from termdp.training.config import TrainConfig
 from termdp.training.cost_features import NUM_FEATURES

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.arrays import restore
 from termdp.training import checkpoint, snapshots
 from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
@@ -136,7 +137,7 @@ class Session:
             return state
         arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
         check_same_configuration(manifest.get("configuration"), self.trainer.job)
-        state = checkpoint.restore(jax.eval_shape(self.trainer.init), arrays)
+        state = restore(jax.eval_shape(self.trainer.init), arrays)
         try:
             self.done = int(manifest["iteration"])
             self.seconds = float(manifest["seconds"])

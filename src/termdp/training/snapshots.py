@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from termdp.training.checkpoint import named_arrays, restore
+from termdp.arrays import named_arrays, restore
 
 
 def planned(total: int, count: int) -> tuple[int, ...]:

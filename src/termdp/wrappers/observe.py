@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments import environment
 
-from termdp.envs.base import Game
+from termdp.envs.base import Environment, Game, Step
 from termdp.observer import Observer, ObserverMemory, checked_cost, forget, watch
+from termdp.settings import nearest
 
 
 @struct.dataclass
@@ -75,7 +75,8 @@ class ObservedParams:
                 observer = observer.replace(cost=cost)
             else:
                 raise ValueError(
-                    f"expected a parameter ({', '.join(self.names)}), got {name!r}"
+                    f"expected a parameter ({', '.join(self.names)}), got {name!r}: "
+                    f"{nearest(name, self.names)}"
                 )
         return ObservedParams(game, observer)
 
@@ -100,16 +101,13 @@ class _Played:
     needs_reset: jax.Array
 
 
-class ObservedEnvironment(environment.Environment):
+class ObservedEnvironment(Environment):
     """An environment with an observer in its state; made by `observe`."""
 
     def __init__(self, env: Any, observer: Observer):
         self.game_env = env
         self.observer = observer
-        # Wrappers that bring their own `step` hide the game's inner step from us: they
-        # are played through it, and only a stop resets them from outside.
-        own_step = getattr(type(env), "step", None)
-        self._is_bare = own_step in (environment.Environment.step, Game.step)
+        self._is_bare = _is_bare(env)
 
     @property
     def default_params(self) -> Any:
@@ -133,7 +131,7 @@ class ObservedEnvironment(environment.Environment):
         state: ObservedState,
         action: Any,
         params: ObservedParams | None = None,
-    ) -> tuple[Any, ObservedState, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+    ) -> Step:
         """One step of the game under the observer's eyes, with automatic reset.
 
         Returns:
@@ -272,6 +270,20 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
     action = env.action_space(params).sample(key)
     checked_cost(observer, observation, action)
     return ObservedEnvironment(env, observer)
+
+
+def _is_bare(env: Any) -> bool:
+    """Whether `env.step` is only `step_env` with an automatic reset.
+
+    Wrappers that bring their own `step` hide the game's inner step from us: they are
+    played through it, and only a stop resets them from outside. gymnax's base class is
+    known by its name, because gymnax need not be installed.
+    """
+    owner = next((base for base in type(env).__mro__ if "step" in vars(base)), None)
+    gymnax_base = ("gymnax.environments.environment", "Environment")
+    return (
+        owner is Game or (owner and (owner.__module__, owner.__name__)) == gymnax_base
+    )
 
 
 def _choose(which: jax.Array, if_true: Any, if_false: Any) -> Any:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
 from termdp.costs.episodes import Episode, from_episodes
-from termdp.costs.network import ActionSpec, make_network
 from termdp.costs.sampling import Segments, sample
 
 CONFIG = CostConfig(
@@ -261,7 +261,7 @@ def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
     config = CostConfig(network="grid")
     coarse = replace(config, precision="bfloat16")
     state = ensemble.init(jax.random.key(0), obs[0], ActionSpec(3), config)
-    network = make_network(ActionSpec(3), coarse)
+    network = ensemble.make_network(ActionSpec(3), coarse)
 
     def total(weights, which):
         return jnp.sum(ensemble.apply_member(which, weights, obs, actions) ** 2)
@@ -281,7 +281,7 @@ def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
 
 
 def test_precision_follows_the_machine_and_bad_ones_are_refused():
-    network = make_network(ActionSpec(3), CostConfig(precision="auto"))
+    network = ensemble.make_network(ActionSpec(3), CostConfig(precision="auto"))
     expected = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     assert network.precision == expected
     with pytest.raises(ValueError, match="expected precision to be one of"):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from termdp.cost_network import ActionSpec
 from termdp.costs import buffer as buffers
 from termdp.costs.config import CostConfig
-from termdp.costs.network import ActionSpec
 from termdp.costs.sampling import gather, sample
 from termdp.termination import window_sums
 from unit.costs.stream_twin import Twin, random_stream

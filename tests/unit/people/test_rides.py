@@ -25,6 +25,7 @@ from termdp.people.driving.rides import (
     replay,
     step_key,
 )
+from termdp.render.backseat import draw
 
 
 def play_by_hand(driver, seed, limit):
@@ -104,7 +105,7 @@ def test_frames_of_a_step_end_in_the_next_state():
     drawings = again.drawings(20)
     assert len(drawings) == 4
     after = jax.tree.map(lambda x: x[21], again.states)
-    assert drawings[-1].as_json() == game().draw(after).as_json()
+    assert drawings[-1].as_json() == draw(after, game().road).as_json()
     assert drawings[0].as_json() != drawings[1].as_json()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flax import struct
 
+from termdp.arrays import restore
 from termdp.training import checkpoint
 
 
@@ -44,7 +45,7 @@ def save(folder, iteration=1, size=3):
 def test_round_trip_keeps_every_bit_and_random_keys(tmp_path):
     save(tmp_path)
     arrays, reports, manifest = checkpoint.load_latest(tmp_path)
-    state = checkpoint.restore(jax.eval_shape(make_state), arrays)
+    state = restore(jax.eval_shape(make_state), arrays)
     expected = make_state()
     assert jax.tree.structure(state) == jax.tree.structure(expected)
     for name, value in expected.weights.items():
@@ -129,12 +130,12 @@ def test_another_configuration_is_refused(tmp_path):
     save(tmp_path)
     arrays, _, _ = checkpoint.load_latest(tmp_path)
     with pytest.raises(ValueError, match=r"kernel.*\(4,\).*the configuration differs"):
-        checkpoint.restore(jax.eval_shape(lambda: make_state(4)), arrays)
+        restore(jax.eval_shape(lambda: make_state(4)), arrays)
     with pytest.raises(ValueError, match="same configuration, but it differs in"):
-        checkpoint.restore({"other": jnp.zeros(3)}, arrays)
+        restore({"other": jnp.zeros(3)}, arrays)
     fewer_keys = make_state().replace(key=jax.random.split(jax.random.key(0), 3))
     with pytest.raises(ValueError, match="the configuration differs"):
-        checkpoint.restore(jax.eval_shape(lambda: fewer_keys), arrays)
+        restore(jax.eval_shape(lambda: fewer_keys), arrays)
 
 
 def test_leftovers_of_a_killed_save_are_ignored_and_removed(tmp_path):

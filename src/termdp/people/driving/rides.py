@@ -17,6 +17,7 @@ import numpy as np
 from termdp.envs.backseat import BackseatDriver, BackseatState
 from termdp.people.driving.drivers import Driver, DriverModel
 from termdp.people.driving.ride import MAX_SEED, MAX_STEPS, Ride, check_seed
+from termdp.render.backseat import draw
 from termdp.render.drawing import Drawing
 
 __all__ = [
@@ -85,7 +86,8 @@ class Replay:
         action = jnp.int32(self.ride.actions[step])
         frames = jax.tree.map(np.asarray, _frames(state, action, self.ride.seed, step))
         return [
-            game().draw(jax.tree.map(lambda x, i=i: x[i], frames)) for i in range(4)
+            draw(jax.tree.map(lambda x, i=i: x[i], frames), game().road)
+            for i in range(4)
         ]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.files import draft_of, write_json
+from termdp.observer_file import save_observer
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
-from termdp.people.models.observer_file import save_observer
-from termdp.people.models.percepts import NAMES
 from termdp.people.models.window_choice import HeldOut
 
 _CAPTIONS = {
@@ -105,7 +105,7 @@ def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
     noticed = packed.noticed[used].astype(bool)
     costs = _costs(fit, name, noticed)
     rows = []
-    for index, percept in enumerate(NAMES):
+    for index, percept in enumerate(PERCEPT_NAMES):
         having = noticed[:, index]
         if 0 < having.sum() < len(having):
             extra = float(costs[having].mean() - costs[~having].mean())
@@ -121,7 +121,7 @@ def _named(fit: StudyFit, name: str) -> Any:
 def _costs(fit: StudyFit, name: str, noticed: np.ndarray) -> np.ndarray:
     import jax
 
-    from termdp.people.models.passenger_cost import cost_of
+    from termdp.envs.passenger_cost import cost_of
 
     cost: Any = fit.observers[name].cost
     return np.asarray(

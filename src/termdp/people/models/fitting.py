@@ -9,9 +9,9 @@ import numpy as np
 
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.envs.backseat_road import Road
+from termdp.envs.passenger_cost import PassengerCost
 from termdp.observer import Observer
 from termdp.people.driving.rides import game, replay
-from termdp.people.models.passenger_cost import PassengerCost
 from termdp.people.models.showing_data import ShowingData
 from termdp.people.models.window_choice import (
     FIRST_WINDOW,

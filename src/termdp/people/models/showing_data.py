@@ -20,7 +20,7 @@ import numpy as np
 
 from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
 from termdp.envs.backseat_road import Road
-from termdp.people.models.percepts import percepts
+from termdp.envs.passenger_cost import percepts
 
 ENDS = ("stopped", "game_over", "truncated")
 PADDING = -1

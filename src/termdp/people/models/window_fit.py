@@ -17,12 +17,10 @@ from termdp.costs import ensemble
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.costs.fit import gradient_step
-from termdp.costs.network import ActionSpec
 from termdp.costs.sampling import Segments
+from termdp.envs.passenger_cost import ACTIONS
 from termdp.termination import window_sums
 
-# Percepts are of the observation and the action: nothing is left for the network to add.
-ACTIONS = ActionSpec(1)
 _NEWTON_STEPS = 25
 
 # Few stops: a small network, and priors strong enough that it cannot learn showings by

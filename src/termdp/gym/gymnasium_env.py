@@ -1,4 +1,4 @@
-"""A JAX environment behind Gymnasium's face: one compiled call per step."""
+"""A JAX environment as a Gymnasium environment: one compiled call per step."""
 
 from typing import Any
 
@@ -7,21 +7,19 @@ import jax
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from gymnax.environments import spaces as jax_spaces
 
-from termdp.registry import make
-from termdp.render.games import Draw, drawer, picture
+from termdp.render.drawing import Draw, picture
 from termdp.wrappers.observe import ObservedState
 
 
 class JaxEnv(gymnasium.Env):
-    """Any environment with gymnax's API as a Gymnasium environment.
+    """Any JAX environment (`termdp.envs.base.Environment`) as a Gymnasium one.
 
     `info` is what the JAX environment says, as NumPy scalars and arrays; for an
     observed one `game_over`, `stopped`, `cost`, `window_cost`, `stop_probability`, ….
 
     Args:
-        env: an environment with gymnax's API, observed or not.
+        env: a JAX environment, observed or not.
         params: its parameters.
         render_mode: "rgb_array" for pictures, None for none.
         draw: a function from the game's state and observation to a drawing.
@@ -105,16 +103,6 @@ class JaxEnv(gymnasium.Env):
         return np.asarray(observation, dtype=self.observation_space.dtype)
 
 
-def make_env(
-    env_id: str, render_mode: str | None = None, **arguments: Any
-) -> gymnasium.Env:
-    """What `gymnasium.make("termdp/…")` calls; arguments as for `termdp.make`."""
-    env, params = make(env_id, **arguments)
-    return JaxEnv(
-        env, params, render_mode, drawer(env_id, getattr(env, "game_env", env))
-    )
-
-
 def check_action(action: Any, space: spaces.Space) -> None:
     """One clear sentence for an action that the space does not contain."""
     if isinstance(space, spaces.Discrete) and isinstance(action, np.ndarray):
@@ -142,10 +130,10 @@ def check_vector_step(env: Any, actions: Any, ended: np.ndarray) -> None:
 
 
 def to_gymnasium(space: Any) -> spaces.Space:
-    """The Gymnasium space with the same elements."""
-    if isinstance(space, jax_spaces.Discrete):
+    """The Gymnasium space with the same elements, for a `Discrete` or a `Box`."""
+    if hasattr(space, "n"):
         return spaces.Discrete(space.n)
-    if isinstance(space, jax_spaces.Box):
+    if hasattr(space, "low"):
         dtype = np.dtype(space.dtype)
         low = np.broadcast_to(np.asarray(space.low, dtype), space.shape)
         high = np.broadcast_to(np.asarray(space.high, dtype), space.shape)

@@ -6,7 +6,6 @@ Nothing in the file can execute code when read.
 import dataclasses
 import json
 import math
-import os
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,15 +17,12 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from termdp.costs.config import CostConfig
-from termdp.costs.ensemble import init
-from termdp.costs.network import CostNetwork
+from termdp.arrays import named_arrays, restore
+from termdp.cost_network import CostNetwork
 from termdp.envs.backseat_road import Road
+from termdp.envs.passenger_cost import ACTIONS, PERCEPT_NAMES, SIZE, PassengerCost
+from termdp.files import draft_of
 from termdp.observer import Observer
-from termdp.people.models import percepts
-from termdp.people.models.passenger_cost import PassengerCost
-from termdp.people.models.window_fit import ACTIONS
-from termdp.training.checkpoint import named_arrays, restore
 
 FORMAT = "termdp observer"
 VERSION = 1
@@ -43,30 +39,27 @@ def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None
         facts: further plain data for the manifest: where it comes from.
     """
     cost = observer.cost
-    assert isinstance(cost, PassengerCost) and observer.window is not None
-    network = cost.network
+    if not isinstance(cost, PassengerCost) or observer.window is None:
+        raise ValueError(
+            "expected an observer with a window whose cost is a PassengerCost (what "
+            f"`termdp studies fit` makes), got {observer!r}"
+        )
     weights = named_arrays(cost.weights)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "game": "BackseatDriver",
         "road": dataclasses.asdict(cost.road),
-        "percepts": list(percepts.NAMES),
-        "hidden": network.hidden,
+        "percepts": list(PERCEPT_NAMES),
+        "hidden": cost.network.hidden,
         "members": len(next(iter(weights.values()))),
         "scale": float(cost.scale),
         "window": int(observer.window),
         "bias": float(observer.bias),
         **facts,
     }
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    try:
+    with draft_of(path) as draft:
         save_file(weights, draft, {MANIFEST: json.dumps(manifest, sort_keys=True)})
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -79,7 +72,7 @@ def load_observer(path: str | Path) -> Observer:
 
     Example:
         >>> import termdp
-        >>> from termdp.people.models.observer_file import shipped_path
+        >>> from termdp.observer_file import shipped_path
         >>> with shipped_path() as path:
         ...     observer = termdp.load_observer(path)
         >>> env, params = termdp.make("backseat", observer=observer)
@@ -104,7 +97,7 @@ def shipped_observer() -> Observer:
 
 def shipped_path() -> Any:
     """A context with the path of the file that comes with the package."""
-    return as_file(files("termdp.people") / "data" / SHIPPED)
+    return as_file(files("termdp.envs") / "data" / SHIPPED)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -136,20 +129,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _rebuilt(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Observer:
-    if manifest["percepts"] != list(percepts.NAMES):
+    if manifest["percepts"] != list(PERCEPT_NAMES):
         raise ValueError("it notices other things than this version of termdp knows")
-    config = CostConfig(
-        members=manifest["members"], network="vector", hidden=manifest["hidden"]
-    )
+    network = CostNetwork(ACTIONS, kind="vector", hidden=manifest["hidden"])
+    keys = jax.random.split(jax.random.key(0), manifest["members"])
+    nothing = jnp.zeros(SIZE), jnp.int32(0)
     template = jax.eval_shape(
-        lambda: init(jax.random.key(0), jnp.zeros(percepts.SIZE), ACTIONS, config)
+        jax.vmap(lambda key: network.init(key, *nothing)["params"]), keys
     )
-    weights = restore(template.params.network, arrays)
+    weights = restore(template, arrays)
     numbers = [manifest["scale"], manifest["bias"]]
     finite = all(np.isfinite(array).all() for array in arrays.values())
     if not finite or not all(math.isfinite(number) for number in numbers):
         raise ValueError("some of its numbers are not finite")
-    network: CostNetwork = template.network
     cost = PassengerCost(
         weights, jnp.float32(manifest["scale"]), network, Road(**manifest["road"])
     )

@@ -1,18 +1,22 @@
-"""What a passenger notices of a decision: manoeuvres, gaps to other cars, coins.
+"""A fitted passenger's cost in Backseat Driver, and what a passenger notices.
 
 A few hundred stops cannot teach a network that a gap of two rows in lane 1 is the same
-as one in lane 3, or that left is as bad as right. So models of passengers look at what a
-decision does, seen from the own car. All of it follows from one observation and one
-action, so a cost is still a function of (observation, action); left and right are alike
-by construction.
+as one in lane 3, or that left is as bad as right. So models of passengers look at
+*percepts*: what a step does, seen from the own car (manoeuvres, gaps to other cars,
+coins). All of them follow from one observation and one action, so the cost is still a
+function of (observation, action). Left and right are alike by construction.
 """
 
+import dataclasses
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
-from termdp.envs.backseat import LEFT, RIGHT
+from termdp.cost_network import ActionSpec, CostNetwork
+from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
 from termdp.envs.backseat_costs import BackseatCoinCost
 from termdp.envs.backseat_road import Road
 from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
@@ -20,10 +24,12 @@ from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
 # A gap is told by whether it is at most so many rows: small ones are told apart best.
 AHEAD = (1, 3, 8)
 BEHIND = (1, 3)
-# Changes are hectic from so many within the four decisions that can be seen.
+# Changes are hectic from so many within the four steps that can be seen.
 HECTIC = 3
+# Percepts are of observation and action: nothing is left for the network to add.
+ACTIONS = ActionSpec(1)
 
-NAMES = (
+PERCEPT_NAMES = (
     "changes lane",
     "changes lane with a free road",
     *(f"changed lane {age} ago" for age in range(1, HISTORY)),
@@ -37,11 +43,11 @@ NAMES = (
     *(f"car within {rows} rows behind where it goes" for rows in BEHIND),
     "a car beside",
 )
-SIZE = len(NAMES)
+SIZE = len(PERCEPT_NAMES)
 
 
 def percepts(road: Road, observation: Any, action: Any) -> jax.Array:
-    """What one decision is like, float32 `[SIZE]` of zeros and ones; see `NAMES`.
+    """What one step is like, float32 `[SIZE]` of zeros and ones; see `PERCEPT_NAMES`.
 
     Args:
         road: sizes and speeds of the game.
@@ -79,7 +85,7 @@ def percepts(road: Road, observation: Any, action: Any) -> jax.Array:
 
 
 def _lane(grid: jax.Array, age: int) -> jax.Array:
-    """The lane the own car was in, `age` decisions ago."""
+    """The lane the own car was in, `age` steps ago."""
     here = grid[:, :, NUM_MAPS * age].any(axis=0)
     return jnp.argmax(here).astype(jnp.int32)
 
@@ -105,3 +111,54 @@ def _beside(road: Road, cars: jax.Array, lane: jax.Array) -> jax.Array:
     """Whether there is a car right beside the own one."""
     level = cars[road.agent_row : road.behind_row].any(axis=0)
     return (level & (jnp.abs(jnp.arange(road.lanes) - lane) == 1)).any()
+
+
+@struct.dataclass
+class PassengerCost:
+    """scale · mean over members of c_m(what is noticed of the step).
+
+    A pytree: its numbers stay traced, so another passenger of the same make does not
+    recompile. Reads the lane grid and the 42×42 image alike, as JAX or NumPy arrays.
+
+    Attributes:
+        weights: parameters of the networks, the member axis first.
+        scale: what their costs are multiplied by.
+        network: their architecture (static).
+        road: sizes and speeds of the game that is watched (static).
+    """
+
+    weights: Any
+    scale: jax.Array | float
+    network: CostNetwork = struct.field(pytree_node=False)
+    road: Road = struct.field(pytree_node=False, default=Road())
+
+    def __call__(self, observation: Any, action: Any) -> Any:
+        """The cost of one unbatched pair, a float32 scalar."""
+        noticed = percepts(self.road, observation, action)
+        return cost_of(self.weights, self.scale, noticed, self.network)
+
+    def check_game(self, game: Any) -> None:
+        """Refuse games that this passenger cannot watch."""
+        if not isinstance(game, BackseatDriver):
+            raise ValueError(
+                f"expected an observer of {game.name}, got a passenger of Backseat "
+                "Driver: it can watch backseat and backseat_passenger only"
+            )
+        if game.road != self.road:
+            raise ValueError(
+                f"expected a road of {dataclasses.asdict(self.road)}, on which this "
+                f"passenger was fitted, got {dataclasses.asdict(game.road)}"
+            )
+
+
+@partial(jax.jit, static_argnames=("network",))
+def cost_of(
+    weights: Any, scale: Any, noticed: jax.Array, network: CostNetwork
+) -> jax.Array:
+    """The cost of what is noticed of a step, `[SIZE]`."""
+    nothing = jnp.zeros((), jnp.int32)
+
+    def member_cost(member: Any) -> jax.Array:
+        return jnp.asarray(network.apply({"params": member}, noticed, nothing))
+
+    return scale * jax.vmap(member_cost)(weights).mean()

@@ -12,8 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.costs.config import CostConfig
-from termdp.layers import Dense, GridConv, fastest_precision
+from termdp.layers import Dense, GridConv
 from termdp.networks import ImageTorso, VectorTorso, dense_with_extra
 
 
@@ -76,15 +75,3 @@ class CostNetwork(nn.Module):
             each = Dense(self.actions.size, scale=0.01)(seen)
             cost = cost + jnp.sum(each * chosen, axis=-1)
         return nn.softplus(cost) if self.nonnegative else cost
-
-
-def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
-    """The network that the settings ask for."""
-    return CostNetwork(
-        actions=actions,
-        kind=config.network,
-        filters=config.filters,
-        hidden=config.hidden,
-        nonnegative=config.nonnegative,
-        precision=fastest_precision(config.precision),
-    )
