@@ -30,8 +30,8 @@ from torch import nn
 
 from termdp.agents.methods import find_method
 from termdp.envs.cost_functions import BreakoutEdgeCost
+from termdp.gym.gymnasium_vector_env import JaxVectorEnv
 from termdp.gym.observer_wrapper import ObserverWrapper
-from termdp.gym.vector_face import JaxVectorEnv
 from termdp.observer import Observer
 from termdp.registry import make
 from termdp.runs.config import TrainConfig
@@ -56,7 +56,7 @@ def make_load(load: str) -> TrainConfig:
 
 
 class Copies(VecEnv):
-    """Our vector environment behind SB3's face."""
+    """Our vector environment as one of SB3's."""
 
     def __init__(self, num_envs: int) -> None:
         self.inner = JaxVectorEnv(*make("breakout"), num_envs, "SameStep")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 
 ADMIN = "benchmark-admin-token"
@@ -55,16 +55,16 @@ class Person:
         """One ride with a stop at a random moment, in real time."""
         log, rng = self.log, self.rng
         ride = await self.post("/api/live", {}, log["ride_ms"])
-        decision = rng.randrange(max(1, min(len(ride["actions"]) - 1, 40)))
+        step = rng.randrange(max(1, min(len(ride["actions"]) - 1, 40)))
         log["riding"] += 1
         log["most_riding"] = max(log["most_riding"], log["riding"])
-        await asyncio.sleep(decision * ride["decision_ms"] / 1000)
+        await asyncio.sleep(step * ride["step_ms"] / 1000)
         log["riding"] -= 1
-        body = {"id": f"stop-number-{number}", "decision": decision}
+        body = {"id": f"stop-number-{number}", "step": step}
         body |= {"latency_ms": rng.randrange(200), "client_ms": int(time.time() * 1000)}
         path = f"/api/showings/{ride['showing']}/stop"
         answer = await self.post(path, body, log["stop_ms"])
-        log["acknowledged"][ride["showing"]] = answer["decision"]
+        log["acknowledged"][ride["showing"]] = answer["step"]
 
     async def post(self, path, body, times=None):
         """Send a request and read the answer; its time is noted."""
@@ -118,7 +118,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         db = args.db or str(Path(folder) / "people.db")
-        store = Store.open(db)
+        store = StudyStore.open(db)
         store.create_study("load")
         invites = [store.invite("load", f"p{i}") for i in range(args.people)]
         command = [sys.executable, "-m", "termdp", "serve", "--db", db]
@@ -136,7 +136,7 @@ def main():
             server.terminate()
             server.wait()
         kept = {
-            shown.assignment.id: shown.review.decision
+            shown.id: shown.review.step
             for shown in store.showings("load")
             if shown.review is not None and shown.review.stopped
         }

@@ -25,7 +25,8 @@ from termdp.envs.backseat_road import (  # noqa: E402
 )
 from termdp.envs.recommender import Recommender  # noqa: E402
 from termdp.envs.recommender_costs import RecommenderFatigueCost  # noqa: E402
-from termdp.render.backseat import ROW, VERGE  # noqa: E402
+from termdp.render import recommender  # noqa: E402
+from termdp.render.backseat import ROW, VERGE, draw  # noqa: E402
 from termdp.render.drawing import to_pixels  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
@@ -75,7 +76,7 @@ def save_gif(path, pictures, milliseconds):
 def swept(env, state, action):
     """The state's drawing with the cells marked from which coins would be taken."""
     road = env.road
-    drawing = env.draw(state)
+    drawing = draw(state, env.road)
     old = int(state.agent)
     new = int(env.target_lane(state.agent, action))
     cells = set()
@@ -113,7 +114,7 @@ def session_picture():
         key = jax.random.key(number)
         action = considerate(env, cost, key, state)
         _, state, *_ = env.step(key, state, action)
-    return env.render(state, scale=60)
+    return to_pixels(recommender.draw(state, env), 60)
 
 
 def main():
@@ -121,8 +122,10 @@ def main():
     env = BackseatDriver()
     states = film(env, num_decisions=45, seed=8)
     fullest = max(states, key=lambda state: things_on(state, env.road))
-    Image.fromarray(env.render(fullest, scale=40)).save(IMAGES / "backseat.png")
-    pictures = [env.render(state, scale=22) for state in states[80:]]
+    Image.fromarray(to_pixels(draw(fullest, env.road), 40)).save(
+        IMAGES / "backseat.png"
+    )
+    pictures = [to_pixels(draw(state, env.road), 22) for state in states[80:]]
     save_gif(IMAGES / "backseat.gif", pictures, milliseconds=70)
     picture = Image.fromarray(coin_cost_picture(env))
     picture.save(IMAGES / "backseat_coin_cost.png")

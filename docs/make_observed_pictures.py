@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 import termdp
-from termdp.render.games import drawer, picture
+from termdp.registry import find
+from termdp.render.drawing import picture
 from termdp.render.strip import Curve, Panel, film, save_gif
 
 OUT = Path(__file__).parent / "images" / "observed_breakout.gif"
@@ -29,7 +30,7 @@ def follow_the_ball(observation):
 
 def play(env, params, seed, limit=160):
     """One episode: pictures and what the observer felt."""
-    draw = drawer("breakout", env.game_env)
+    draw = find("breakout").drawer(env.game_env)
     key = jax.random.key(seed)
     observation, state = env.reset(key, params)
     frames, rows = [], []

@@ -13,7 +13,7 @@ from services import free_port
 from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.rides import Ride
 from termdp.people.records import tokens
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import Settings, make_app
 from termdp.people.server.client import Client
 from termdp.people.server.limits import Rate
@@ -26,18 +26,23 @@ with warnings.catch_warnings():
 ADMIN = "admin-token-for-tests"
 
 
-def straight(num, decisions=6, policy="straight"):
-    """Rides straight on: for so few decisions nothing can be hit."""
-    return [Ride(seed, policy, np.zeros(decisions, np.uint8)) for seed in range(num)]
+def straight(num, steps=6, driver="straight"):
+    """Rides straight on: for so few steps nothing can be hit."""
+    return [Ride(seed, driver, np.zeros(steps, np.uint8)) for seed in range(num)]
 
 
 def fill(db, study="comfort", rides=None, **settings):
     """A store with one study of given rides."""
-    store = Store.open(str(db))
-    store.create_study(study, **settings)
     rides = straight(4) if rides is None else rides
-    store.add_rides(study, rides, [False] * len(rides))
-    store.close()
+    with StudyStore.open(str(db)) as store:
+        store.create_study(study, **settings)
+        store.add_rides(study, rides, [False] * len(rides))
+
+
+def recorded(store, record, *values):
+    """Run a `record_…` function in a transaction, as the server's writer does."""
+    with store.database.writing() as session:
+        return record(session, *values)
 
 
 class Server:
@@ -106,7 +111,7 @@ def serving(db, *options):
 def application(store, **settings):
     """A client of an application in this process; no limits of rate unless given."""
     anything = Rate(1e9, 1e9)
-    chosen = {"supervisor_rate": anything, "address_rate": anything, "decisions": 20}
+    chosen = {"supervisor_rate": anything, "address_rate": anything, "steps": 20}
     app = make_app(
         store,
         tokens.digest(ADMIN),

@@ -11,7 +11,7 @@ Gymnasium ids `termdp/…-v0`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from termdp.gym_ids import register_environments
+from termdp.registry import register_environments
 
 if TYPE_CHECKING:
     from termdp import gym, tabular

@@ -31,11 +31,11 @@ def browser():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """Ten rides of 40 decisions, one shown twice; each decision takes 50 ms."""
+    """Ten rides of 40 steps, one shown twice; each step takes 50 ms."""
     db = tmp_path_factory.mktemp("browser") / "people.db"
     rides = record_many(scripted_driver("calm"), list(range(10)), 40)
-    fill(db, rides=rides, decision_ms=50, repeat_share=0.1, title="Comfort")
-    with serving(db, "--decisions", "60") as server:
+    fill(db, rides=rides, step_ms=50, repeat_share=0.1, title="Comfort")
+    with serving(db, "--steps", "60") as server:
         yield server
 
 

@@ -12,15 +12,16 @@ from PIL import Image
 from termdp.people.driving.drivers import random_driver, scripted_driver
 from termdp.people.driving.rides import game, record_many, replay
 from termdp.people.driving.track import ride_data
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
+from termdp.render.backseat import draw
 from termdp.render.drawing import to_pixels
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 
 def reviews_of(server, name):
-    store = Store.open(server.db)
+    store = StudyStore.open(server.db)
     shown = [s for s in store.showings("comfort") if s.supervisor.name == name]
     store.close()
     return [s.review for s in shown if s.review is not None]
@@ -88,7 +89,7 @@ def test_ride_and_stop(visit, server):
     (review,) = reviews_of(server, "rider")
     shown = float(re.search(r"after ([\d.]+) s", visitor.text("#outcome"))[1])
     assert review.stopped
-    assert (review.decision + 0.5) * 0.05 == pytest.approx(shown, abs=0.08)
+    assert (review.step + 0.5) * 0.05 == pytest.approx(shown, abs=0.08)
     assert 0 <= review.latency_ms <= 50
     visitor.page.click("#chips button:has-text('jerky')")
     visitor.page.fill("#reason", "and loud")
@@ -240,7 +241,7 @@ def test_two_supervisors_at_once(visit, server):
         for visitor in people:
             visitor.page.wait_for_selector("#status:has-text('Saved')")
             visitor.page.keyboard.press("Enter")
-    store = Store.open(server.db)
+    store = StudyStore.open(server.db)
     shown = store.showings("comfort")
     store.close()
     orders = [
@@ -265,7 +266,7 @@ def test_an_admin_creates_invites_and_sees_results(visit, server):
     page.fill("#new-name", "fresh")
     page.fill("#new-title", "Fresh study")
     page.fill("#new-rides", "2")
-    page.fill("#new-decisions", "20")
+    page.fill("#new-steps", "20")
     page.click("#create")
     page.wait_for_selector("#studies a:has-text('Fresh study')", timeout=60_000)
     page.select_option("#invite-study", "fresh")
@@ -301,15 +302,15 @@ def test_the_browser_plays_rides_as_the_game_does(visit, server):
           const game = await (await fetch("/api/game")).json();
           return rides.map((ride) => {
             const world = new World(game.road, ride).playAll(ride.actions);
-            const { rewards, coinCount, overtaken, crash, decisions, lanes } = world;
-            return { rewards, coinCount, overtaken, crash, decisions, lanes };
+            const { rewards, coinCount, overtaken, crash, steps, lanes } = world;
+            return { rewards, coinCount, overtaken, crash, steps, lanes };
           });
         }""",
         [ride_data(ride) for ride in rides],
     )
     for ride, here in zip(rides, found, strict=True):
         again = replay(ride)
-        assert here["decisions"] == len(ride)
+        assert here["steps"] == len(ride)
         np.testing.assert_allclose(here["rewards"], again.rewards, atol=1e-6)
         assert here["coinCount"] == again.coins.sum()
         assert here["overtaken"] == again.overtaken.sum()
@@ -326,7 +327,7 @@ def test_the_browser_draws_what_the_game_draws(visit, server):
     (ride,) = record_many(scripted_driver("collector"), [3], 40)
     again = replay(ride)
     for moment, drawing in (
-        (30, game().draw(_state(again, 30))),
+        (30, draw(_state(again, 30), game().road)),
         (25.5, again.drawings(25)[1]),
     ):
         found = visitor.page.evaluate(
@@ -353,10 +354,10 @@ def test_the_browser_draws_what_the_game_draws(visit, server):
         assert difference.mean() < 4
 
 
-def _state(again, decision):
+def _state(again, step):
     import jax
 
-    return jax.tree.map(lambda x: x[decision], again.states)
+    return jax.tree.map(lambda x: x[step], again.states)
 
 
 def test_it_can_be_installed(visit, server):

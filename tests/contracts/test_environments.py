@@ -102,15 +102,15 @@ def test_gymnasium_checks_pass(env_id):
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_gymnasium_face_plays_the_same_game(env_id):
-    face = gymnasium.make(REGISTRY[env_id].gym_id).unwrapped
-    observation, _ = face.reset(seed=3)
-    state, params = face._state, face.params
+def test_the_gymnasium_environment_plays_the_same_game(env_id):
+    played = gymnasium.make(REGISTRY[env_id].gym_id).unwrapped
+    observation, _ = played.reset(seed=3)
+    state, params = played._state, played.params
     jax_env, jax_params = termdp.make(env_id)
     for action in (0, 1, 0, 1, 1):
-        _, key = jax.random.split(face._key)
+        _, key = jax.random.split(played._key)
         expected = jax_env.step(key, state, action, jax_params)
-        observation, reward, terminated, truncated, info = face.step(action)
+        observation, reward, terminated, truncated, info = played.step(action)
         assert np.array_equal(observation, expected[5]["final_observation"])
         assert (reward, terminated, truncated) == tuple(map(float, expected[2:5]))
         assert info["window_cost"] == expected[5]["window_cost"]
@@ -162,7 +162,7 @@ def test_numpy_observer_around_the_bare_game_agrees_with_the_jax_one():
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_vector_face(mode):
+def test_vector_environment(mode):
     env = gymnasium.make_vec(
         "termdp/Breakout-v0", num_envs=4, autoreset_mode=mode, max_steps_in_episode=5
     )

@@ -12,7 +12,7 @@ from termdp.people.driving.rides import Ride, record, replay
 from termdp.people.records import tokens
 from termdp.people.server import limits
 
-STOP = {"id": "client-id-1", "decision": 2, "latency_ms": 40}
+STOP = {"id": "client-id-1", "step": 2, "latency_ms": 40}
 
 
 def next_ride(client, headers):
@@ -34,18 +34,18 @@ def refused(response, status, words):
 
 def test_a_review_from_the_invite_to_the_last_ride(client, store, ann):
     me = client.get("/api/me", headers=ann).json()
-    assert (me["name"], me["title"], me["decision_ms"]) == ("ann", "Comfort", 100)
+    assert (me["name"], me["title"], me["step_ms"]) == ("ann", "Comfort", 100)
     seen = []
     while ride := next_ride(client, ann):
         assert ride["actions"] == "000000"
         seen.append(ride["showing"])
         if len(seen) % 2:
             answer = stop(client, ann, ride["showing"], reason="too close").json()
-            assert answer == {"stopped": True, "decision": 2, "on_disk": True}
+            assert answer == {"stopped": True, "step": 2, "on_disk": True}
         else:
             path = f"/api/showings/{ride['showing']}/finish"
             answer = client.post(path, json={"id": "client-id-2"}, headers=ann).json()
-            assert answer == {"stopped": False, "decision": 5, "on_disk": True}
+            assert answer == {"stopped": False, "step": 5, "on_disk": True}
     assert len(seen) == 5  # four rides, one of them twice
     me = client.get("/api/me", headers=ann).json()
     assert (me["reviewed"], me["total"]) == (5, 5)
@@ -77,10 +77,10 @@ def test_a_live_ride_and_its_stop(client, store, ann):
     ride = client.post("/api/live", json={}, headers=ann).json()
     assert 1 <= len(ride["actions"]) <= 20
     (row,) = store.rides("comfort", live=True)
-    assert row.policy == "random"
+    assert row.driver == "random"
     again = replay(Ride(row.seed, "", np.frombuffer(row.actions, np.uint8)))
     assert again.game_over[-1] == row.crashed
-    answer = stop(client, ann, ride["showing"], decision=0)
+    answer = stop(client, ann, ride["showing"], step=0)
     assert answer.status_code == 200
 
 
@@ -123,17 +123,17 @@ def test_own_results(client, store, ann):
     stop(client, ann, ride["showing"])
     found = client.get("/api/results", headers=ann).json()
     assert (found["mine"]["stops"], found["reviewed"], found["total"]) == (1, 1, 5)
-    assert "policy" not in found["rides"][0]
+    assert "driver" not in found["rides"][0]
 
 
 # The admin's way
 
 
 def test_an_admin_makes_a_study_and_exports_it(client, store, admin, tmp_path):
-    body = {"name": "new", "title": "New", "decision_ms": 50}
+    body = {"name": "new", "title": "New", "step_ms": 50}
     answer = client.post("/api/admin/studies", json=body, headers=admin)
     assert (answer.status_code, answer.json()) == (201, {"study": "new"})
-    rides = {"count": 3, "decisions": 10}
+    rides = {"count": 3, "steps": 10}
     answer = client.post("/api/admin/studies/new/rides", json=rides, headers=admin)
     assert answer.json() == {"study": "new", "added": 3}
     names = {"names": ["ann", "bo"], "kind": "simulated"}
@@ -150,17 +150,17 @@ def test_an_admin_makes_a_study_and_exports_it(client, store, admin, tmp_path):
 
 
 def test_results_of_a_study(client, store, admin):
-    for name, decision in (("ann", 2), ("bo", 4)):
+    for name, step in (("ann", 2), ("bo", 4)):
         headers = join(client, store, name)
         while ride := next_ride(client, headers):
-            stop(client, headers, ride["showing"], decision=decision)
+            stop(client, headers, ride["showing"], step=step)
     found = client.get("/api/admin/studies/comfort/results", headers=admin).json()
     assert [row["name"] for row in found["per_supervisor"]] == ["ann", "bo"]
     (pair,) = found["agreement"]
-    assert (pair["rides"], pair["same"], pair["gap_decisions"]) == (4, 1.0, 2.0)
-    assert found["per_ride"][0]["policy"] == "straight"
+    assert (pair["rides"], pair["same"], pair["gap_steps"]) == (4, 1.0, 2.0)
+    assert found["per_ride"][0]["driver"] == "straight"
     ride = client.get("/api/admin/studies/comfort/rides/0", headers=admin).json()
-    assert (ride["policy"], ride["discomfort"]) == ("straight", None)
+    assert (ride["driver"], ride["discomfort"]) == ("straight", None)
     answer = client.get("/api/admin/studies/comfort/rides/77", headers=admin)
     refused(answer, 404, "number of a ride")
 
@@ -194,14 +194,14 @@ def test_two_stops_count_once(client, store, ann):
     showing = next_ride(client, ann)["showing"]
     assert stop(client, ann, showing).status_code == 200
     assert stop(client, ann, showing).status_code == 200  # a retry
-    answer = stop(client, ann, showing, id="another-id-1", decision=3)
-    refused(answer, 409, "stopped at decision 2 already")
-    assert [s.review.decision for s in store.showings("comfort") if s.review] == [2]
+    answer = stop(client, ann, showing, id="another-id-1", step=3)
+    refused(answer, 409, "stopped at step 2 already")
+    assert [s.review.step for s in store.showings("comfort") if s.review] == [2]
 
 
 def test_a_stop_for_a_ride_that_is_over_is_refused(client, store, ann):
     showing = next_ride(client, ann)["showing"]
-    refused(stop(client, ann, showing, decision=6), 409, "over after decision 5")
+    refused(stop(client, ann, showing, step=6), 409, "over after step 5")
     path = f"/api/showings/{showing}/finish"
     client.post(path, json={"id": "client-id-2"}, headers=ann)
     refused(stop(client, ann, showing), 409, "is over already")
@@ -222,7 +222,11 @@ def test_a_clock_that_is_wrong_by_years_changes_nothing(client, store, ann):
     assert review.created_ms > 1_700_000_000_000
     assert review.skew_ms == 1 - review.created_ms
     showing = next_ride(client, ann)["showing"]
-    refused(stop(client, ann, showing, latency_ms=-5), 422, "latency_ms within")
+    refused(
+        stop(client, ann, showing, latency_ms=-5),
+        422,
+        "latency_ms to be a whole number from 0 to 600000, got -5",
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,20 +237,28 @@ def test_a_clock_that_is_wrong_by_years_changes_nothing(client, store, ann):
         (b"\xff\xfe", 400, "malformed"),
         (b"[1]", 400, "JSON object"),
         (b"null", 400, "JSON object"),
-        (b'{"decision": NaN}', 400, "malformed"),
+        (b'{"step": NaN}', 400, "malformed"),
         (b"[" * 60_000, 400, "malformed"),
-        (b'{"decision": 1}', 422, "latency_ms"),
-        (json.dumps({**STOP, "decision": "2"}).encode(), 422, "whole number"),
-        (json.dumps({**STOP, "decision": True}).encode(), 422, "whole number"),
-        (json.dumps({**STOP, "decision": 1.5}).encode(), 422, "whole number"),
-        (json.dumps({**STOP, "decision": 10**40}).encode(), 422, "decision within"),
-        (json.dumps({**STOP, "speed": 0}).encode(), 422, "speed within"),
+        (b'{"step": 1}', 422, "expected a field id (8 to 64"),
+        (json.dumps({**STOP, "step": "2"}).encode(), 422, "whole number"),
+        (json.dumps({**STOP, "step": True}).encode(), 422, "whole number"),
+        (json.dumps({**STOP, "step": 1.5}).encode(), 422, "whole number"),
+        (
+            json.dumps({**STOP, "step": 10**40}).encode(),
+            422,
+            "step to be a whole number from 0",
+        ),
+        (
+            json.dumps({**STOP, "speed": 0}).encode(),
+            422,
+            "speed to be a number from 0.05 to 20, got 0",
+        ),
         (json.dumps({**STOP, "id": "short"}).encode(), 422, "8 to 64"),
         (json.dumps({**STOP, "choice": 1}).encode(), 422, "unknown field"),
         (json.dumps({**STOP, "reason": "x" * 1001}).encode(), 422, "1000 characters"),
         (json.dumps({**STOP, "reason": "a\0b"}).encode(), 422, "plain text"),
         (json.dumps({**STOP, "reason": "\ud800"}).encode(), 422, "plain text"),
-        (json.dumps({**STOP, "reason": ["x"]}).encode(), 422, "to be text"),
+        (json.dumps({**STOP, "reason": ["x"]}).encode(), 422, 'got ["x"]'),
     ],
 )
 def test_malformed_bodies_are_refused(client, store, ann, body, status, words):

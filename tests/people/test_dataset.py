@@ -8,16 +8,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from people_server import straight
+from people_server import recorded, straight
 from termdp.cli import main
 from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.rides import record_with_ends, replay
 from termdp.people.records import dataset, tokens
-from termdp.people.records.store import ConflictError, Store, Verdict, to_ride
 from termdp.people.records.study_files import export_study, import_study
+from termdp.people.records.study_store import (
+    ConflictError,
+    ReviewInput,
+    StudyStore,
+    record_join,
+    record_live,
+    record_review,
+    to_ride,
+)
 
 COLUMNS = [
-    *("episode", "step", "observation", "action", "reward"),
+    *("showing", "step", "observation", "action", "reward"),
     *("game_over", "stopped", "truncated", "supervisor", "latency_ms"),
 ]
 
@@ -31,35 +39,35 @@ def fill(store):
     for name in ("ann", "bo", "idle"):
         invite = store.invite("comfort", name)
         study, supervisor = store.invited(invite)
-        store.join(invite, "n" * 24, tokens.digest(study.consent))
+        consent = tokens.digest(study.consent)
+        recorded(store, record_join, invite, "n" * 24, consent)
         count = 0
-        while name != "idle" and (row := store.next_showing(supervisor.id)):
-            assignment, ride = row
+        while name != "idle" and (showing := store.next_showing(supervisor.id)):
             count += 1
-            stopped = count % 2 == 0 and len(ride.actions) > 3
-            verdict = Verdict(
-                client_id=f"client-{assignment.id:04d}",
+            stopped = count % 2 == 0 and len(showing.ride.actions) > 3
+            given = ReviewInput(
+                client_id=f"client-{showing.id:04d}",
                 stopped=stopped,
-                decision=2,
+                step=2,
                 latency_ms=10 * count,
                 reason=f"reason “{count}”" if stopped else None,
                 speed=1 / 3,
                 replays=count,
                 client_ms=12345,
             )
-            store.review(supervisor.id, assignment.id, verdict)
-    store.live_showing(1, straight(1, policy="live")[0], False)
+            recorded(store, record_review, supervisor.id, showing.id, given)
+    recorded(store, record_live, 1, straight(1, driver="live")[0], False)
 
 
 @pytest.fixture
 def store(database_url):
-    store = Store.open(database_url)
+    store = StudyStore.open(database_url)
     fill(store)
     yield store
     store.close()
 
 
-def test_a_row_per_decision_shown(store, tmp_path):
+def test_a_row_per_step_shown(store, tmp_path):
     path = tmp_path / "comfort.parquet"
     num_rows = export_study(store, "comfort", path)
     table = pq.read_table(path)
@@ -67,9 +75,9 @@ def test_a_row_per_decision_shown(store, tmp_path):
     assert table.num_rows == num_rows
     rows = table.to_pylist()
     reviewed = [s for s in store.showings("comfort") if s.review]
-    assert {row["episode"] for row in rows} == set(range(len(reviewed)))
+    assert {row["showing"] for row in rows} == set(range(len(reviewed)))
     for number, shown in enumerate(reviewed):
-        mine = [row for row in rows if row["episode"] == number]
+        mine = [row for row in rows if row["showing"] == number]
         again = replay(to_ride(shown.ride))
         stopped = shown.review.stopped
         num = 3 if stopped else len(again)
@@ -91,7 +99,7 @@ def test_a_row_per_decision_shown(store, tmp_path):
 def test_export_import_export_gives_the_same_bytes(store, tmp_path):
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     export_study(store, "comfort", first)
-    other = Store.open(str(tmp_path / "other.db"))
+    other = StudyStore.open(str(tmp_path / "other.db"))
     assert import_study(other, first) == "comfort"
     export_study(other, "comfort", second)
     assert first.read_bytes() == second.read_bytes()
@@ -115,7 +123,7 @@ def test_changed_rows_are_found(store, tmp_path):
     path = tmp_path / "comfort.parquet"
     export_study(store, "comfort", path)
     table = pq.read_table(path)
-    other = Store.open(str(tmp_path / "other.db"))
+    other = StudyStore.open(str(tmp_path / "other.db"))
 
     def written(changed):
         pq.write_table(changed, tmp_path / "changed.parquet")
@@ -169,7 +177,7 @@ def test_a_failed_export_leaves_nothing_behind(store, tmp_path, monkeypatch):
 
 def test_the_commands(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    store = Store.open()
+    store = StudyStore.open()
     fill(store)
     main(["studies", "export", "comfort", "out.parquet", "--json"])
     rows = json.loads(capsys.readouterr().out)["rows"]
@@ -181,7 +189,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert (row["name"], row["rides"]) == ("twin", 6)
     main(["studies", "list"])
     assert "comfort" in capsys.readouterr().out
-    create = ["studies", "create", "new", "--rides", "3", "--decisions", "10"]
+    create = ["studies", "create", "new", "--rides", "3", "--steps", "10"]
     main([*create, "--invite", "ann", "bo", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["rides"] == 3 and set(found["invites"]) == {"ann", "bo"}

@@ -9,7 +9,7 @@ import pytest
 from people_server import ADMIN, Server, application, fill, join, straight
 from services import postgres
 from termdp.cli import main
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 
 STOPS = 30
@@ -23,7 +23,7 @@ def test_a_killed_server_loses_no_acknowledged_stop(tmp_path):
     fill(db, rides=straight(STOPS), repeat_share=0.0)
     server = Server(db)
     server.start()
-    store = Store.open(str(db))
+    store = StudyStore.open(str(db))
     acknowledged = {}
 
     def supervise(name):
@@ -33,7 +33,7 @@ def test_a_killed_server_loses_no_acknowledged_stop(tmp_path):
             while ride := client.next_ride():
                 answer = client.stop(ride["showing"], 3, 10)
                 if answer["on_disk"]:
-                    acknowledged[ride["showing"]] = answer["decision"]
+                    acknowledged[ride["showing"]] = answer["step"]
         except OSError:
             pass  # the server is gone for good
         finally:
@@ -50,8 +50,8 @@ def test_a_killed_server_loses_no_acknowledged_stop(tmp_path):
             time.sleep(0.002)
         server.kill()
         before = dict(acknowledged)
-        kept = Store.open(str(db))  # readable at once, without repair
-        reviews = {s.assignment.id: s.review for s in kept.showings("comfort")}
+        kept = StudyStore.open(str(db))  # readable at once, without repair
+        reviews = {s.id: s.review for s in kept.showings("comfort")}
         assert all(reviews[showing].stopped for showing in before)
         kept.close()
         server.start()
@@ -61,21 +61,21 @@ def test_a_killed_server_loses_no_acknowledged_stop(tmp_path):
     # All went on by themselves after each restart, and nothing was counted twice.
     reviews = [s.review for s in store.showings("comfort")]
     assert len(acknowledged) == len(reviews) == SUPERVISORS * STOPS
-    assert all(review is not None and review.decision == 3 for review in reviews)
+    assert all(review is not None and review.step == 3 for review in reviews)
     store.close()
 
 
 @pytest.mark.slow
 def test_a_lost_database_is_said_and_nothing_is_lost():
     with postgres() as server:
-        store = Store.open(server.new_database())
+        store = StudyStore.open(server.new_database())
         store.create_study("comfort", repeat_share=0.0)
         store.add_rides("comfort", straight(2), [False] * 2)
         with application(store) as client:
             ann = join(client, store)
             showing = client.get("/api/next", headers=ann).json()["ride"]["showing"]
             path = f"/api/showings/{showing}/stop"
-            body = {"id": "client-id-1", "decision": 2, "latency_ms": 40}
+            body = {"id": "client-id-1", "step": 2, "latency_ms": 40}
             server.crash()
             answer = client.post(path, json=body, headers=ann)
             assert answer.status_code == 503
@@ -83,7 +83,7 @@ def test_a_lost_database_is_said_and_nothing_is_lost():
             assert answer.headers["retry-after"]
             server.start()
             answer = client.post(path, json=body, headers=ann)
-            assert answer.json() == {"stopped": True, "decision": 2, "on_disk": True}
+            assert answer.json() == {"stopped": True, "step": 2, "on_disk": True}
         assert len([s for s in store.showings("comfort") if s.review]) == 1
         store.close()
 
@@ -113,8 +113,8 @@ def test_a_taken_port_is_said(tmp_path, capsys):
         (("--host", "0.0.0.0", "--no-tokens"), "must not run with --no-tokens"),
         (("--port", "99999"), "expected a port"),
         (("--host", "no.such.host.invalid"), "host's name or address"),
-        (("--policies", "/nowhere"), "no such folder"),
-        (("--decisions", "0"), "1 to 2000 decisions"),
+        (("--agents", "/nowhere"), "no such folder"),
+        (("--steps", "0"), "1 to 2000 steps"),
         (("--db", "postgresql+psycopg://x@127.0.0.1:1/y"), "cannot be opened"),
     ],
 )
@@ -126,7 +126,7 @@ def test_bad_options_are_said(tmp_path, capsys, options, words):
 
 def test_a_folder_without_runs_is_said(tmp_path, capsys):
     db = str(tmp_path / "p.db")
-    said = refused(capsys, "--db", db, "--port", "0", "--policies", str(tmp_path))
+    said = refused(capsys, "--db", db, "--port", "0", "--agents", str(tmp_path))
     assert "found none" in said
 
 
@@ -134,7 +134,7 @@ def test_the_first_start_prints_tokens_once(tmp_path):
     from termdp.people.server.app import Settings
     from termdp.people.server.serving import prepare
 
-    store = Store.open(str(tmp_path / "p.db"))
+    store = StudyStore.open(str(tmp_path / "p.db"))
     digest, first = prepare(store, Settings(), "http://here")
     again, second = prepare(store, Settings(), "http://here")
     assert first.admin_token and first.invite
@@ -148,7 +148,7 @@ def test_the_admin_token_may_be_given(tmp_path, monkeypatch):
     from termdp.people.records import tokens
     from termdp.people.server.serving import admin_token
 
-    store = Store.open(str(tmp_path / "p.db"))
+    store = StudyStore.open(str(tmp_path / "p.db"))
     monkeypatch.setenv("TERMDP_ADMIN_TOKEN", ADMIN)
     assert admin_token(store) == (None, tokens.digest(ADMIN))
     monkeypatch.setenv("TERMDP_ADMIN_TOKEN", "short")

@@ -29,7 +29,7 @@ def test_the_curve_is_the_observers(
     assert client.get(address, headers=admin).json()["discomfort"] is None
     store.set_observer("coins", str(file))
     found = client.get(address, headers=admin).json()["discomfort"]
-    # In this game exactly the decisions that collect something cost 1.
+    # In this game exactly the steps that collect something cost 1.
     costs = (replay(coin_rides).coins > 0).astype(float)
     sums = [costs[max(0, t - 9) : t + 1].sum() for t in range(len(costs))]
     np.testing.assert_allclose(found["accumulated"], sums, atol=1e-4)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from people_server import ADMIN, application, join, straight
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server import admin_api, api
 
 JSON = st.recursive(
@@ -27,7 +27,7 @@ JSON = st.recursive(
 # Right values, so that the fuzz gets past the first check of each field.
 GOOD = {
     "id": "client-id-1",
-    "decision": 1,
+    "step": 1,
     "latency_ms": 10,
     "reason": "why",
     "speed": 1.0,
@@ -39,10 +39,10 @@ GOOD = {
     "study": "comfort",
     "title": "Fuzz",
     "consent": "yes?",
-    "decision_ms": 100,
+    "step_ms": 100,
     "repeat_share": 0.5,
     "count": 1,
-    "decisions": 5,
+    "steps": 5,
     "names": ["zoe"],
     "kind": "person",
     "invite": "i" * 43,
@@ -61,15 +61,15 @@ WANTED = {
     "/api/guest": ["name", "study"],
     "/api/join": ["invite", "nonce", "consent_hash"],
     "/api/showings/{showing:int}/stop": [
-        *("id", "decision", "latency_ms", "reason", "speed", "replays", "client_ms")
+        *("id", "step", "latency_ms", "reason", "speed", "replays", "client_ms")
     ],
     "/api/showings/{showing:int}/finish": ["id", "speed", "replays", "client_ms"],
     "/api/showings/{showing:int}/reason": ["id", "reason"],
     "/api/drives": ["id", "seed", "actions"],
     "/api/admin/studies": [
-        *("name", "title", "consent", "decision_ms", "repeat_share", "seed")
+        *("name", "title", "consent", "step_ms", "repeat_share", "seed")
     ],
-    "/api/admin/studies/{study:str}/rides": ["count", "decisions", "seed"],
+    "/api/admin/studies/{study:str}/rides": ["count", "steps", "seed"],
     "/api/admin/studies/{study:str}/invites": ["names", "kind"],
 }
 SEGMENT = st.sampled_from(["comfort", "nosuch", "..", "%2e%2e", "a%00b", "é", "*"])
@@ -77,7 +77,7 @@ SEGMENT = st.sampled_from(["comfort", "nosuch", "..", "%2e%2e", "a%00b", "é", "
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory):
-    store = Store.open(str(tmp_path_factory.mktemp("fuzz") / "people.db"))
+    store = StudyStore.open(str(tmp_path_factory.mktemp("fuzz") / "people.db"))
     store.create_study("comfort", repeat_share=0.0)
     store.add_rides("comfort", straight(40), [False] * 40)
     with application(store, tokens=False) as client:
@@ -87,7 +87,7 @@ def fuzzed(tmp_path_factory):
     # Nothing that came broke what was there.
     for shown in store.showings("comfort"):
         if shown.review is not None:
-            assert 0 <= shown.review.decision < len(shown.ride.actions)
+            assert 0 <= shown.review.step < len(shown.ride.actions)
     assert len(store.rides("comfort")) >= 40
     store.close()
 

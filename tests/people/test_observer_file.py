@@ -10,7 +10,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import termdp
-from termdp.catalogue import REGISTRY
 from termdp.cli import main
 from termdp.observer_file import (
     MANIFEST,
@@ -21,6 +20,7 @@ from termdp.observer_file import (
     shipped_path,
 )
 from termdp.people.models.discomfort import discomfort
+from termdp.registry import REGISTRY
 from termdp.training import snapshots
 from termdp.training.evaluate import open_run
 
@@ -41,7 +41,7 @@ def played():
     return jax.lax.scan(step, carry, keys)[1]
 
 
-def test_the_catalogue_says_what_the_file_says():
+def test_the_registry_says_what_the_file_says():
     spec, observer = REGISTRY["backseat_passenger"], shipped_observer()
     assert (spec.window, observer.window) == (35, 35)
     assert spec.bias == pytest.approx(float(observer.bias), abs=0.005)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from importlib.resources import as_file, files
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +11,15 @@ import pytest
 from scipy.optimize import minimize
 
 from termdp.cli import main
-from termdp.observer_file import shipped_path
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
-from termdp.people.models.watched import (
-    WatchedRide,
+from termdp.people.models.showing_data import (
+    ShowingData,
     folds,
     noticed_in,
-    pack_rides,
-    ride_labels,
+    pack_showings,
+    showing_labels,
 )
 from termdp.people.models.window_choice import (
     FitSettings,
@@ -28,9 +28,9 @@ from termdp.people.models.window_choice import (
     constant_log_likelihood,
     personal_groups,
 )
-from termdp.people.models.window_fit import calibrate, ride_log_likelihoods
+from termdp.people.models.window_fit import calibrate, showing_log_likelihoods
 from termdp.people.records import dataset
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.simulated.passengers import PASSENGERS, react
 from termdp.people.simulated.sight import see
 
@@ -42,8 +42,9 @@ QUICK = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def parquet():
-    with shipped_path() as observer:
-        yield observer.with_suffix(".parquet")
+    folder = files("termdp.people") / "data"
+    with as_file(folder / "simulated_passengers.parquet") as path:
+        yield path
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +58,20 @@ def showings(record):
 
 
 def test_labels():
-    assert ride_labels(4, "stopped", 0).tolist() == [0, 0, 0, 1]
-    assert ride_labels(4, "game_over", 0).tolist() == [0, 0, 0, -1]
-    assert ride_labels(4, "truncated", 0).tolist() == [0, 0, 0, 0]
-    assert ride_labels(4, "stopped", 2).tolist() == [0, 1, -1, -1]
-    assert ride_labels(4, "game_over", 2).tolist() == [0, -1, -1, -1]
-    assert ride_labels(4, "truncated", 2).tolist() == [0, 0, -1, -1]
-    assert ride_labels(2, "stopped", 5).tolist() == [1, -1]
-    assert ride_labels(2, "game_over", 5).tolist() == [-1, -1]
-    assert ride_labels(2, "truncated", 5).tolist() == [-1, -1]
+    assert showing_labels(4, "stopped", 0).tolist() == [0, 0, 0, 1]
+    assert showing_labels(4, "game_over", 0).tolist() == [0, 0, 0, -1]
+    assert showing_labels(4, "truncated", 0).tolist() == [0, 0, 0, 0]
+    assert showing_labels(4, "stopped", 2).tolist() == [0, 1, -1, -1]
+    assert showing_labels(4, "game_over", 2).tolist() == [0, -1, -1, -1]
+    assert showing_labels(4, "truncated", 2).tolist() == [0, 0, -1, -1]
+    assert showing_labels(2, "stopped", 5).tolist() == [1, -1]
+    assert showing_labels(2, "game_over", 5).tolist() == [-1, -1]
+    assert showing_labels(2, "truncated", 5).tolist() == [-1, -1]
 
 
 def test_packing_keeps_every_ride_whole(showings):
     road, rides = game().road, showings[:8]
-    packed = pack_rides(road, rides)
+    packed = pack_showings(road, rides)
     labels = packed.labels(1)
     assert (packed.owner >= 0).sum() == sum(map(len, rides))
     for index, (row, first) in enumerate(packed.places()):
@@ -80,7 +81,7 @@ def test_packing_keeps_every_ride_whole(showings):
         assert packed.starts[first, row] and not packed.starts[part, row][1:].any()
         expected = noticed_in(road, ride.observations, ride.actions)
         assert np.array_equal(packed.noticed[part, row], expected)
-        assert np.array_equal(labels[part, row], ride_labels(len(ride), ride.end, 1))
+        assert np.array_equal(labels[part, row], showing_labels(len(ride), ride.end, 1))
 
 
 def test_showings_of_a_ride_stay_in_one_fold(showings):
@@ -96,7 +97,7 @@ def test_likelihood_of_rides_by_hand():
     logits = jnp.array([[0.0, 2.0], [1.0, -1.0], [3.0, 5.0]])
     labels = jnp.array([[0, 0], [1, 0], [-1, -1]])
     owner = jnp.array([[0, 1], [0, 1], [0, -1]])
-    found = ride_log_likelihoods(logits, labels, owner, 2)
+    found = showing_log_likelihoods(logits, labels, owner, 2)
     first = np.log(0.5) + np.log(1 / (1 + np.exp(-1)))
     second = np.log(1 - 1 / (1 + np.exp(-2))) + np.log(1 - 1 / (1 + np.exp(1)))
     np.testing.assert_allclose(found, [first, second], rtol=1e-5)
@@ -150,15 +151,15 @@ def react_anew(record, seed, memory):
         played, seen = replay(ride), see(road, ride_data(ride))
         own_end = "game_over" if played.game_over[-1] else "truncated"
         for passenger in (people[number % 5], people[(number + 1) % 5]):
-            decision = react(passenger, seen, rng, 200.0).decision
-            length = len(ride) if decision is None else decision + 1
+            step = react(passenger, seen, rng, 200.0).step
+            length = len(ride) if step is None else step + 1
             found.append(
-                WatchedRide(
+                ShowingData(
                     str(number),
                     passenger.name,
                     played.observations[:length],
                     ride.actions[:length],
-                    own_end if decision is None else "stopped",
+                    own_end if step is None else "stopped",
                 )
             )
     stops = np.cumsum([ride.end == "stopped" for ride in found])
@@ -166,7 +167,7 @@ def react_anew(record, seed, memory):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_memory_of_35_decisions_is_found(record, seed):
+def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
     groups = personal_groups(game().road, rides, QUICK)
     assert len(groups) == 5
@@ -181,7 +182,15 @@ def test_a_memory_of_35_decisions_is_found(record, seed):
 def fitted(parquet, tmp_path_factory):
     """The whole command on the shipped dataset, with few steps."""
     out = tmp_path_factory.mktemp("fit") / "results"
-    words = ["studies", "fit", str(parquet), "--out", str(out), "--steps", "10"]
+    words = [
+        "studies",
+        "fit",
+        str(parquet),
+        "--out",
+        str(out),
+        "--gradient-steps",
+        "10",
+    ]
     main([*words, "--max-window", "10", "--window", "35"])
     return out
 
@@ -219,14 +228,14 @@ def exit_code_and_words(capsys, *words):
 
 def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings):
     db, out = str(tmp_path / "people.db"), tmp_path / "out"
-    store = Store.open(db)
+    store = StudyStore.open(db)
     store.create_study("empty")
     store.close()
     cases = {
         ("empty",): "expected at least 20 reviewed rides in study empty, got 0",
         ("nobody",): r"expected the name of a study (empty), got 'nobody'",
         (str(tmp_path / "no.parquet"),): "no such file",
-        ("empty", "--steps", "0"): "expected at least 1 gradient step",
+        ("empty", "--gradient-steps", "0"): "expected at least 1 gradient step",
         ("empty", "--max-window", "5"): "expected --max-window from 10",
         ("empty", "--window", "0"): "expected --window from 1",
     }

@@ -10,8 +10,8 @@ from termdp.envs.passenger_cost import AHEAD, BEHIND, PERCEPT_NAMES
 from termdp.people.driving.drivers import STYLES, scripted_driver
 from termdp.people.driving.rides import game, record_with_ends, replay
 from termdp.people.driving.track import ride_data
-from termdp.people.models.watched import noticed_in
-from termdp.people.records.store import Store
+from termdp.people.models.showing_data import noticed_in
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 from termdp.people.simulated import passengers
 from termdp.people.simulated.passengers import PASSENGERS, Passenger, Rules, react
@@ -97,47 +97,47 @@ def test_rules_by_hand():
 
 
 def strict(**changes):
-    """Somebody who stops surely at the third coin within ten decisions."""
+    """Somebody who stops surely at the third coin within ten steps."""
     settings = {"patience": 2.5, "strictness": 1e6, "memory": 10, "reaction_ms": 400.0}
     return Passenger(
         "simulated-test", Rules(coins=1.0), **(settings | STEADY | changes)
     )
 
 
-def coin_ride(decisions, length=60):
+def coin_ride(steps, length=60):
     moves, taken = np.zeros(length, int), np.zeros(length, int)
-    moves[decisions], taken[decisions] = 1, 1
+    moves[steps], taken[steps] = 1, 1
     return sight(moves, coins=taken)
 
 
 def test_the_hand_is_late_and_the_reason_is_right():
     found = react(strict(), coin_ride([5, 9, 14]), np.random.default_rng(0), 200)
-    assert (found.decision, found.latency_ms) == (16, 400.0)
+    assert (found.step, found.latency_ms) == (16, 400.0)
     assert found.reason == passengers.REASONS["coins"]
 
 
 def test_old_coins_are_forgotten():
     rng = np.random.default_rng(0)
-    assert react(strict(), coin_ride([5, 9, 15]), rng, 200).decision is None
-    assert react(strict(memory=11), coin_ride([5, 9, 15]), rng, 200).decision == 17
+    assert react(strict(), coin_ride([5, 9, 15]), rng, 200).step is None
+    assert react(strict(memory=11), coin_ride([5, 9, 15]), rng, 200).step == 17
 
 
 def test_who_presses_after_the_end_has_not_stopped_anything():
     rng = np.random.default_rng(0)
-    assert react(strict(), coin_ride([5, 9, 14], 17), rng, 200).decision == 16
-    assert react(strict(), coin_ride([5, 9, 14], 16), rng, 200).decision is None
+    assert react(strict(), coin_ride([5, 9, 14], 17), rng, 200).step == 16
+    assert react(strict(), coin_ride([5, 9, 14], 16), rng, 200).step is None
 
 
 def test_who_looks_away_notices_nothing():
     away = strict(distraction=1.0, distraction_length=1e9)
     rng = np.random.default_rng(0)
-    assert react(away, coin_ride(np.arange(40)), rng, 200).decision is None
+    assert react(away, coin_ride(np.arange(40)), rng, 200).step is None
 
 
 def test_slips_happen_at_their_rate():
     clumsy = strict(slips=0.1, reaction_ms=0.0)
     rng = np.random.default_rng(0)
-    found = [react(clumsy, coin_ride([], 400), rng, 200).decision for _ in range(400)]
+    found = [react(clumsy, coin_ride([], 400), rng, 200).step for _ in range(400)]
     assert np.mean(found) == pytest.approx(9, abs=1.5)  # geometric: (1 − p)/p
 
 
@@ -150,7 +150,7 @@ def test_the_five_differ_and_say_what_they_are():
 def test_over_http_as_people_do(tmp_path, rides):
     """A real server in a process of its own; the stops end up in its store."""
     db = str(tmp_path / "people.db")
-    store = Store.open(db)
+    store = StudyStore.open(db)
     store.create_study("comfort", repeat_share=0.0)
     every = [pair for driven in rides for pair in driven]
     store.add_rides("comfort", *zip(*every, strict=True))
@@ -164,10 +164,10 @@ def test_over_http_as_people_do(tmp_path, rides):
             token,
             "comfort",
             6,
-            listen=lambda *x: heard.append(x),
+            on_progress=lambda *x: heard.append(x),
             passengers=impatient,
         )
-        with pytest.raises(ValueError, match="expected rides enough for 999 stops"):
+        with pytest.raises(ValueError, match="expected enough rides for 999 stops"):
             simulate(url, token, "comfort", 999, passengers=impatient)
         other = Client(url)
         other.join(store.invite("comfort", "simulated-other", "simulated"))

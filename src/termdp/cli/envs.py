@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from termdp.registry import REGISTRY, make
+from termdp.registry import REGISTRY, EnvironmentEntry
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Args:
 
 def run(args: Args) -> None:
     """Print the list."""
-    rows = [describe(env_id) for env_id in REGISTRY]
+    rows = [describe(entry) for entry in REGISTRY.values()]
     if args.json:
         print(json.dumps(rows, indent=2))
         return
@@ -51,17 +51,15 @@ def run(args: Args) -> None:
     Console().print(table)
 
 
-def describe(env_id: str) -> dict[str, Any]:
+def describe(entry: EnvironmentEntry) -> dict[str, Any]:
     """One environment in plain data."""
-    spec = REGISTRY[env_id]
-    env, params = make(env_id)
     return {
-        "id": spec.id,
-        "gym_id": spec.gym_id,
-        "observation_shape": list(env.observation_space(params).shape),
-        "num_actions": env.num_actions,
-        "cost": spec.cost,
-        "window": spec.window,
-        "bias": spec.bias,
-        "description": spec.description,
+        "id": entry.id,
+        "gym_id": entry.gym_id,
+        "observation_shape": list(entry.observation_shape),
+        "num_actions": entry.num_actions,
+        "cost": entry.cost,
+        "window": entry.window,
+        "bias": entry.bias,
+        "description": entry.description,
     }

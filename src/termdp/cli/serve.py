@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -14,7 +16,7 @@ class Args:
     The first start prints an admin token and an invite link; give the token yourself in
     the environment variable TERMDP_ADMIN_TOKEN if you prefer.
 
-    Example: termdp serve --db people.db --policies runs
+    Example: termdp serve --db people.db --agents runs
     """
 
     db: str = "people.db"
@@ -23,23 +25,24 @@ class Args:
     """Address to listen on; 0.0.0.0 for everybody who can reach this machine."""
     port: int = 8040
     """Port to listen on."""
-    policies: Path | None = None
+    agents: Path | None = None
     """Folder with runs of Backseat Driver; scripted drivers without."""
-    decisions: int = 250
-    """Longest ride on the Ride page, in decisions."""
+    steps: int = 250
+    """Longest ride on the Ride page, in steps."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let anybody join without an invite; only on this machine."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
     from termdp.people.server.serving import Opening, serve
 
-    if not 1 <= args.decisions <= 2000:
-        raise ValueError(f"expected 1 to 2000 decisions a ride, got {args.decisions}")
+    if not 1 <= args.steps <= 2000:
+        raise ValueError(f"expected 1 to 2000 steps a ride, got {args.steps}")
 
-    def announce(opening: Opening) -> None:
+    def on_start(opening: Opening) -> None:
         print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
         if opening.admin_token is not None:
             print(
@@ -49,5 +52,5 @@ def run(args: Args) -> None:
             print(f"  your invite, works once: {opening.url}/join#{opening.invite}")
         sys.stdout.flush()
 
-    settings = Settings(tokens=not args.no_tokens, decisions=args.decisions)
-    serve(args.db, args.host, args.port, args.policies, settings, announce)
+    settings = Settings(tokens=not args.no_tokens, steps=args.steps)
+    serve(args.db, args.host, args.port, args.agents, settings, on_start)

@@ -1,4 +1,4 @@
-"""`termdp studies …`: rides, and what people said of them.
+"""`termdp studies …`: rides, and when people stopped them.
 
 Each command is a module `termdp.cli.studies_<name>`.
 """
@@ -8,7 +8,7 @@ COMMANDS = {
     "list": "list the studies of a store",
     "rides": "add rides of trained agents to a study",
     "simulate": "let simulated passengers review the rides of a study",
-    "export": "write what people said as a Parquet file",
+    "export": "write the reviews of a study as a Parquet file",
     "import": "read such a file into a store",
-    "fit": "fit a passenger model to the stops of a study",
+    "fit": "fit an observer to the stops of a study",
 }

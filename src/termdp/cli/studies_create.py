@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -24,10 +26,10 @@ class Args:
     """Text file that supervisors agree to before anything else."""
     rides: int = 0
     """How many rides of scripted drivers to add; `termdp studies rides` adds others."""
-    decisions: int = 200
-    """Longest ride, in decisions."""
-    decision_ms: int = 200
-    """Milliseconds that a decision is shown at normal speed."""
+    steps: int = 200
+    """Longest ride, in steps."""
+    step_ms: int = 200
+    """Milliseconds that a step is shown at normal speed."""
     repeat_share: float = 0.1
     """Share of rides that are shown twice, to measure consistency."""
     seed: int = 0
@@ -40,36 +42,38 @@ class Args:
     """Print JSON for programs instead of lines."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Create, fill, invite, print."""
     from termdp.people.driving.drivers import STYLES, scripted_driver
-    from termdp.people.records.new_rides import add_driven
-    from termdp.people.records.store import Store
-    from termdp.people.records.study_records import DEFAULT_CONSENT, check_name
+    from termdp.people.driving.rides import record_rides
+    from termdp.people.records.study_store import (
+        DEFAULT_CONSENT,
+        StudyStore,
+        check_name,
+    )
 
     if args.rides < 0:
         raise ValueError(f"expected 0 rides or more, got {args.rides}")
     for name in args.invite:
         check_name(name, "supervisor's name")
     text = DEFAULT_CONSENT if args.consent is None else args.consent.read_text()
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         store.create_study(
             args.name,
             args.title,
             text,
-            args.decision_ms,
+            args.step_ms,
             args.repeat_share,
             args.seed,
         )
         drivers = [scripted_driver(style) for style in STYLES]
-        add_driven(store, args.name, drivers, args.rides, args.decisions, args.seed)
+        driven = record_rides(drivers, args.rides, args.steps, args.seed)
+        store.add_rides(args.name, *driven)
         links = {
             name: f"{args.url}/join#{store.invite(args.name, name)}"
             for name in args.invite
         }
-    finally:
-        store.close()
     if args.json:
         print(json.dumps({"study": args.name, "rides": args.rides, "invites": links}))
         return

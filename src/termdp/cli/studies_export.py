@@ -1,4 +1,4 @@
-"""`termdp studies export`: what people said, as a Parquet file."""
+"""`termdp studies export`: the reviews of a study as a Parquet file."""
 
 import json
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
-    """Write a study's reviews as Parquet, one row per decision shown.
+    """Write a study's reviews as Parquet, one row per step shown.
 
     Example: termdp studies export comfort comfort.parquet --db people.db
     """
@@ -24,17 +26,15 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Export and say how much."""
-    from termdp.people.records.store import Store
     from termdp.people.records.study_files import export_study
+    from termdp.people.records.study_store import StudyStore
 
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         rows = export_study(store, args.study, args.out)
-    finally:
-        store.close()
     if args.json:
         print(json.dumps({"study": args.study, "file": str(args.out), "rows": rows}))
     else:
-        print(f"{args.out}: {rows} decisions of study {args.study}")
+        print(f"{args.out}: {rows} steps of study {args.study}")

@@ -1,4 +1,4 @@
-"""`termdp studies fit`: a model of the passengers from their stops."""
+"""`termdp studies fit`: an observer fitted to the stops of a study."""
 
 import json
 from dataclasses import dataclass
@@ -6,15 +6,17 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
     """Fit the window classifier to a study's stops, and save it as an observer.
 
-    Windows from 5 to 70 decisions are compared by the likelihood of held-out rides, so
-    are reaction delays. The folder of results has the observers, summary.json, figures
-    and a page; `termdp train backseat termpg --observer DIR/observer.safetensors`
-    trains against the fitted passengers.
+    Windows from 5 to 70 steps and reaction delays are compared by the likelihood of
+    held-out rides. The folder of results has the observers, summary.json, figures and a
+    page. `termdp train backseat termpg --observer DIR/observer.safetensors` trains
+    against the fitted observer.
 
     Example: termdp studies fit comfort --out fits/comfort
     """
@@ -29,7 +31,7 @@ class Args:
     """Window of the saved observers; the chosen one unless given."""
     max_window: int = 70
     """The longest window to compare; the shortest is 5."""
-    steps: int = 400
+    gradient_steps: int = 400
     """Gradient steps per model."""
     seed: int = 0
     """Seed of folds, draws and intervals."""
@@ -37,6 +39,7 @@ class Args:
     """Print the summary as JSON."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Fit, write, say what was found."""
     import dataclasses
@@ -56,7 +59,7 @@ def run(args: Args) -> None:
     settings = FitSettings(
         windows=tuple(range(5, args.max_window + 1, 5)), seed=args.seed
     )
-    config = dataclasses.replace(settings.config, num_steps=args.steps)
+    config = dataclasses.replace(settings.config, num_steps=args.gradient_steps)
     settings = dataclasses.replace(settings, config=config)
     console = Console(stderr=True)
     with console.status("reading") as status:
@@ -68,15 +71,17 @@ def run(args: Args) -> None:
         return
     low, high = summary["chosen_window_interval"]
     print(
-        f"{name}: {summary['stops']} stops in {summary['rides']} reviews; window "
-        f"{fit.best_window} (95%: {low} … {high}), reaction delay {fit.delay} decisions"
+        f"{name}: {summary['stops']} stops in {summary['reviews']} reviews; window "
+        f"{fit.best_window} (95%: {low} … {high}), reaction delay {fit.delay} steps"
     )
     print(f"results in {out}: index.html, summary.json, observer.safetensors")
 
 
 def _check(args: Args) -> None:
-    if args.steps < 1:
-        raise ValueError(f"expected at least 1 gradient step, got {args.steps}")
+    if args.gradient_steps < 1:
+        raise ValueError(
+            f"expected at least 1 gradient step, got {args.gradient_steps}"
+        )
     if not 10 <= args.max_window <= 200:
         raise ValueError(f"expected --max-window from 10 to 200, got {args.max_window}")
     if args.window is not None and not 1 <= args.window <= 200:
@@ -85,27 +90,22 @@ def _check(args: Args) -> None:
 
 def _record(args: Args) -> tuple[str, dict]:
     from termdp.people.records import dataset
-    from termdp.people.records.store import Store
-    from termdp.people.records.study_files import study_record
 
     if args.study.endswith(".parquet"):
         record = dataset.read_record(Path(args.study))
         return record["study"]["name"], record
-    store = Store.open(args.db)
-    try:
+    from termdp.people.records.study_files import study_record
+    from termdp.people.records.study_store import StudyStore
+
+    with StudyStore.open(args.db) as store:
         return args.study, study_record(store, args.study)
-    finally:
-        store.close()
 
 
 def _remember(args: Args, out: Path) -> None:
     """Let the Results page find the observer of a study in a store."""
-    from termdp.people.records.store import Store
-
     if args.study.endswith(".parquet"):
         return
-    store = Store.open(args.db)
-    try:
+    from termdp.people.records.study_store import StudyStore
+
+    with StudyStore.open(args.db) as store:
         store.set_observer(args.study, str((out / "observer.safetensors").resolve()))
-    finally:
-        store.close()

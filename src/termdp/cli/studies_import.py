@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -24,17 +26,15 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Import and say what."""
-    from termdp.people.records.store import Store
     from termdp.people.records.study_files import import_study
+    from termdp.people.records.study_store import StudyStore
 
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         name = import_study(store, args.file, args.name)
         (row,) = [row for row in store.studies() if row["name"] == name]
-    finally:
-        store.close()
     if args.json:
         print(json.dumps(row))
     else:

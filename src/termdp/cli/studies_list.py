@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -20,15 +22,13 @@ class Args:
     """Print JSON for programs instead of a table."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Read and print."""
-    from termdp.people.records.store import Store
+    from termdp.people.records.study_store import StudyStore
 
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         studies = store.studies()
-    finally:
-        store.close()
     if args.json:
         print(json.dumps(studies, indent=2))
         return

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -24,8 +26,8 @@ class Args:
     """A run's folder, or a folder of runs."""
     count: int = 5000
     """How many rides."""
-    decisions: int = 200
-    """Longest ride, in decisions."""
+    steps: int = 200
+    """Longest ride, in steps."""
     db: str = "people.db"
     """File or URL of the store."""
     seed: int = 0
@@ -34,14 +36,19 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Drive and store."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.driving.snapshot_drivers import record_rides, snapshot_drivers
-    from termdp.people.records.store import Store
-    from termdp.people.records.study_records import NotFoundError, check_name
+    from termdp.people.driving.rides import record_rides
+    from termdp.people.driving.snapshot_drivers import snapshot_drivers
+    from termdp.people.records.study_store import (
+        NotFoundError,
+        StudyStore,
+        check_name,
+    )
 
     check_name(args.study, "study name")
     if args.count < 1:
@@ -53,30 +60,27 @@ def run(args: Args) -> None:
         rides, crashed = record_rides(
             drivers,
             args.count,
-            args.decisions,
+            args.steps,
             args.seed,
             lambda done: bar.update(task, completed=done),
         )
-    store = Store.open(args.db)
-    try:
+    with StudyStore.open(args.db) as store:
         try:
             store.study(args.study)
         except NotFoundError:
             store.create_study(args.study, seed=args.seed)
         store.add_rides(args.study, rides, crashed)
-    finally:
-        store.close()
     found = {
         "study": args.study,
         "rides": len(rides),
         "drivers": len(drivers),
         "crashes": sum(crashed),
-        "decisions": sum(len(ride) for ride in rides),
+        "steps": sum(len(ride) for ride in rides),
     }
     if args.json:
         print(json.dumps(found))
         return
     print(
         f"{args.study}: {len(rides)} rides by {len(drivers)} snapshots, "
-        f"{found['decisions']} decisions, {found['crashes']} crashes"
+        f"{found['steps']} steps, {found['crashes']} crashes"
     )

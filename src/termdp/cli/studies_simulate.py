@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import tyro
 
+from termdp.people.extra import needs_people_packages
+
 
 @dataclass(frozen=True)
 class Args:
@@ -33,24 +35,23 @@ class Args:
     """Print JSON for programs."""
 
 
+@needs_people_packages()
 def run(args: Args) -> None:
     """Collect, and say how many."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from termdp.people.records.store import Store
-    from termdp.people.server.serving import ADMIN_VARIABLE
+    from termdp.people.records.tokens import ADMIN_VARIABLE
     from termdp.people.simulated.simulation import own_server, simulate
 
     if args.stops < 1:
         raise ValueError(f"expected at least 1 stop to collect, got {args.stops}")
     token = os.environ.get(ADMIN_VARIABLE, "")
     if args.url is None:
-        store = Store.open(args.db)
-        try:
-            store.study(args.study)  # say so before a server is started
-        finally:
-            store.close()
+        from termdp.people.records.study_store import StudyStore
+
+        with StudyStore.open(args.db) as store:
+            store.study(args.study)  # refuse a wrong name before a server is started
         server: AbstractContextManager[tuple[str, str]] = own_server(args.db)
     elif not token:
         raise ValueError(f"expected the server's admin token in {ADMIN_VARIABLE}")

@@ -30,11 +30,10 @@ The road starts empty, the agent in the middle lane. `info` holds `coins_collect
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from termdp.envs import spaces
@@ -59,9 +58,6 @@ from termdp.envs.backseat_view import (
     image,
 )
 from termdp.envs.base import EnvState, Game
-
-if TYPE_CHECKING:
-    from termdp.render.drawing import Drawing
 
 STAY, LEFT, RIGHT = 0, 1, 2
 CAR_REWARD = 0.1
@@ -295,21 +291,6 @@ class BackseatDriver(Game):
         del params, key
         view = grid if self.observation_kind == "grid" else image
         return view(self.road, state.maps)
-
-    def draw(self, state: BackseatState, params: Any = None) -> "Drawing":
-        """The state as a list of shapes (unbatched; frames between decisions too)."""
-        from termdp.render.backseat import draw
-
-        del params
-        return draw(state, self.road)
-
-    def render(
-        self, state: BackseatState, params: Any = None, scale: float = 40
-    ) -> np.ndarray:
-        """The state as pixels, `scale` of them to a lane."""
-        from termdp.render.drawing import to_pixels
-
-        return to_pixels(self.draw(state, params), scale)
 
     @property
     def name(self) -> str:

@@ -14,18 +14,14 @@ stop, and what annoys is the observer's cost (`NotifierNuisanceCost`). How annoy
 user is cannot be seen; only the accumulated cost tells. `info` holds `opened`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from termdp.envs import spaces
 from termdp.envs.base import EnvParams, EnvState, Game
-
-if TYPE_CHECKING:
-    from termdp.render.drawing import Drawing
 
 QUIET, SEND = 0, 1
 SHOWN_STEPS = 40
@@ -141,20 +137,6 @@ class Notifier(Game):
         params = self.default_params if params is None else params
         parts = [interest(state, params), state.sent, state.opened]
         return jnp.stack([jnp.asarray(part, jnp.float32) for part in parts])
-
-    def draw(self, state: NotifierState, params: Any = None) -> "Drawing":
-        """The state as a list of shapes (unbatched)."""
-        from termdp.render.notifier import draw
-
-        return draw(state, self.default_params if params is None else params)
-
-    def render(
-        self, state: NotifierState, params: Any = None, scale: float = 50
-    ) -> np.ndarray:
-        """The state as pixels."""
-        from termdp.render.drawing import to_pixels
-
-        return to_pixels(self.draw(state, params), scale)
 
     @property
     def name(self) -> str:

@@ -20,19 +20,15 @@ The game has no end but its time limit: leaving is the observer's stop, and what
 the user is the observer's cost (`RecommenderFatigueCost`). `info` holds `taken`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from termdp.envs import spaces
 from termdp.envs.base import EnvParams, EnvState, Game
 from termdp.envs.recommender_items import make_items
-
-if TYPE_CHECKING:
-    from termdp.render.drawing import Drawing
 
 NO_ITEM = -1
 
@@ -179,21 +175,6 @@ class Recommender(Game):
         del params, key
         parts = [state.taste, state.item_exposure, state.category_exposure]
         return jnp.concatenate(parts)
-
-    def draw(self, state: RecommenderState, params: Any = None) -> "Drawing":
-        """The state as a list of shapes (unbatched)."""
-        from termdp.render.recommender import draw
-
-        del params
-        return draw(state, self)
-
-    def render(
-        self, state: RecommenderState, params: Any = None, scale: float = 50
-    ) -> np.ndarray:
-        """The state as pixels, `scale` of them to a tile."""
-        from termdp.render.drawing import to_pixels
-
-        return to_pixels(self.draw(state, params), scale)
 
     @property
     def name(self) -> str:

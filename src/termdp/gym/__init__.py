@@ -5,9 +5,9 @@ environment, in NumPy. `JaxEnv` and `JaxVectorEnv` show a JAX environment as a G
 one; the ids `termdp/…-v0` are made this way.
 """
 
-from termdp.gym.face import JaxEnv
+from termdp.gym.gymnasium_env import JaxEnv
+from termdp.gym.gymnasium_vector_env import JaxVectorEnv
 from termdp.gym.observer_wrapper import ObserverWrapper
-from termdp.gym.vector_face import JaxVectorEnv
 from termdp.gym.vector_wrapper import ObserverVectorWrapper
 
 __all__ = ["JaxEnv", "JaxVectorEnv", "ObserverVectorWrapper", "ObserverWrapper"]

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from termdp.gym.face import check_action
+from termdp.gym.gymnasium_env import check_action
 from termdp.observer import Observer, ObserverMemory, checked_cost, watch
 
 

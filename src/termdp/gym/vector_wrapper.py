@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from termdp.gym.face import check_vector_step
+from termdp.gym.gymnasium_env import check_vector_step
 from termdp.gym.observer_wrapper import check_observer, observer_generator
 from termdp.observer import (
     Observer,

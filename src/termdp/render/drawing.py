@@ -4,7 +4,7 @@ Shapes are plain dictionaries, so a drawing is JSON as it stands. Coordinates ar
 drawing's own units, x to the right and y downwards; later shapes cover earlier ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,19 @@ class Drawing:
             "background": self.background,
             "shapes": self.shapes,
         }
+
+
+# From a game's state and observation (unbatched) to a drawing, or to pixels.
+Draw = Callable[[Any, Any], Drawing | np.ndarray]
+
+PICTURE_HEIGHT = 320
+
+
+def picture(drawing: Drawing | np.ndarray, height: int = PICTURE_HEIGHT) -> np.ndarray:
+    """A drawing as pixels of a given height; pixels are returned as they are."""
+    if isinstance(drawing, np.ndarray):
+        return drawing
+    return to_pixels(drawing, height / drawing.height)
 
 
 def to_pixels(drawing: Drawing, scale: float) -> np.ndarray:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from termdp.render.games import drawer, picture
+from termdp.registry import find
+from termdp.render.drawing import picture
 from termdp.render.strip import Curve, Panel, film, save_gif
 from termdp.runs.evaluate import Watched
 
@@ -23,7 +24,7 @@ def check_suffix(path: Path) -> None:
 
 def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]:
     """One picture per step, with the curves so far under it."""
-    draw = drawer(env_id, game)
+    draw = find(env_id).drawer(game)
     frames = [
         picture(draw(state, observation))
         for state, observation in zip(watched.states, watched.observations, strict=True)

@@ -16,6 +16,7 @@ from flax import struct
 
 from termdp.envs.base import Environment, Game, Step
 from termdp.observer import Observer, ObserverMemory, checked_cost, forget, watch
+from termdp.settings import nearest
 
 
 @struct.dataclass
@@ -74,7 +75,8 @@ class ObservedParams:
                 observer = observer.replace(cost=cost)
             else:
                 raise ValueError(
-                    f"expected a parameter ({', '.join(self.names)}), got {name!r}"
+                    f"expected a parameter ({', '.join(self.names)}), got {name!r}: "
+                    f"{nearest(name, self.names)}"
                 )
         return ObservedParams(game, observer)
 

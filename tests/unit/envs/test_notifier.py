@@ -78,8 +78,3 @@ def test_disturbing_costs_least_when_it_is_welcome(
     )
     relieved = nuisance.replace(relief=0.5)(observation, QUIET)
     assert relieved == pytest.approx(-0.5)
-
-
-def test_it_is_drawn() -> None:
-    shown = state(2.0).replace(history=jnp.zeros(SHOWN_STEPS, jnp.int8).at[-1].set(2))
-    assert GAME.render(shown).shape == (200, 320, 3)

@@ -1,4 +1,4 @@
-"""What runs beside the requests: the writer of stops, the garage of rides."""
+"""What runs beside the requests: the writer of stops, the ride_pool of rides."""
 
 import threading
 
@@ -9,7 +9,7 @@ from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.rides import replay
 from termdp.people.records.database import Database
 from termdp.people.records.tables import Setting
-from termdp.people.server.garage import Garage
+from termdp.people.server.ride_pool import RidePool
 from termdp.people.server.writer import Writer
 
 
@@ -95,14 +95,14 @@ def test_a_failed_commit_fails_all_of_them(database):
     writer.close()
 
 
-def test_the_garage_hands_out_rides_that_nobody_has_seen():
+def test_the_pool_hands_out_rides_that_nobody_has_seen():
     prepared = []
-    garage = Garage(
+    ride_pool = RidePool(
         lambda: [random_driver()], 30, lambda seed, actions: prepared.append(seed)
     )
-    garage.start()
-    taken = [garage.take() for _ in range(100)]
-    garage.close()
+    ride_pool.start()
+    taken = [ride_pool.take() for _ in range(100)]
+    ride_pool.close()
     assert len({ride.seed for ride, _ in taken}) == 100
     assert {ride.seed for ride, _ in taken} <= set(prepared)
     for ride, crashed in taken[:5]:
@@ -113,8 +113,8 @@ def test_drivers_that_cannot_be_loaded_are_said():
     def fail():
         raise ValueError("no runs here")
 
-    garage = Garage(fail, 30)
-    garage.start()
+    ride_pool = RidePool(fail, 30)
+    ride_pool.start()
     with pytest.raises(ValueError, match="no runs here"):
-        garage.take()
-    garage.close()
+        ride_pool.take()
+    ride_pool.close()

@@ -5,12 +5,16 @@ import threading
 import numpy as np
 import pytest
 
+from people_server import recorded
 from termdp.people.records import plan, tokens
-from termdp.people.records.store import (
+from termdp.people.records.study_store import (
     ConflictError,
     NotFoundError,
-    Store,
-    Verdict,
+    ReviewInput,
+    StudyStore,
+    record_join,
+    record_live,
+    record_review,
     to_ride,
 )
 from termdp.people.records.tables import Base, Drive
@@ -21,8 +25,13 @@ NONCE = "n" * 32
 def join(store, name="ann", study="coins"):
     invite = store.invite(study, name)
     found, supervisor = store.invited(invite)
-    store.join(invite, NONCE, tokens.digest(found.consent))
+    recorded(store, record_join, invite, NONCE, tokens.digest(found.consent))
     return supervisor.id
+
+
+def review(store, supervisor_id, showing, *values, **more):
+    given = ReviewInput(*values, **more)
+    return recorded(store, record_review, supervisor_id, showing.id, given)
 
 
 @pytest.fixture
@@ -34,11 +43,10 @@ def filled(store, straight_rides):
 
 def review_all(store, supervisor_id, stop=lambda ride: False):
     order = []
-    while (row := store.next_showing(supervisor_id)) is not None:
-        assignment, ride = row
-        verdict = Verdict(f"client-{assignment.id}", stop(ride), 1, 80)
-        store.review(supervisor_id, assignment.id, verdict)
-        order.append((ride.number, assignment.is_repeat))
+    while (showing := store.next_showing(supervisor_id)) is not None:
+        stopped = stop(showing.ride)
+        review(store, supervisor_id, showing, f"client-{showing.id}", stopped, 1, 80)
+        order.append((showing.ride.number, showing.is_repeat))
     return order
 
 
@@ -48,19 +56,19 @@ def test_rides_come_back_bit_for_bit(filled, straight_rides):
 
 
 def test_everything_survives_reopening(database_url, straight_rides):
-    store = Store.open(database_url)
+    store = StudyStore.open(database_url)
     store.create_study("coins", title="Coins?", seed=3)
     store.add_rides("coins", straight_rides, [False] * 12)
     ann = join(store)
-    assignment, _ = store.next_showing(ann)
-    store.review(ann, assignment.id, Verdict("c" * 16, True, 2, 120, "too close"))
+    showing = store.next_showing(ann)
+    review(store, ann, showing, "c" * 16, True, 2, 120, "too close")
     store.close()
 
-    again = Store.open(database_url)
+    again = StudyStore.open(database_url)
     assert again.study("coins").title == "Coins?"
     (first,) = [s for s in again.showings("coins") if s.review]
-    assert first.assignment.id == assignment.id
-    assert (first.review.stopped, first.review.decision) == (True, 2)
+    assert first.id == showing.id
+    assert (first.review.stopped, first.review.step) == (True, 2)
     assert (first.review.latency_ms, first.review.reason) == (120, "too close")
     again.close()
 
@@ -97,60 +105,59 @@ def test_no_repeats_if_none_are_asked_for():
     assert plan.showings([7], 0.5, rng)[0] == (7, False)
 
 
-def test_a_verdict_that_comes_twice_counts_once(filled):
+def test_a_review_that_comes_twice_counts_once(filled):
     ann = join(filled)
-    assignment, _ = filled.next_showing(ann)
-    verdict = Verdict("same-client-id-1", True, 1, 30)
-    first = filled.review(ann, assignment.id, verdict)
-    assert filled.review(ann, assignment.id, verdict).id == first.id
+    showing = filled.next_showing(ann)
+    given = ("same-client-id-1", True, 1, 30)
+    first = review(filled, ann, showing, *given)
+    assert review(filled, ann, showing, *given).id == first.id
     assert sum(s.review is not None for s in filled.showings("coins")) == 1
 
 
 def test_a_second_stop_is_refused(filled):
     ann = join(filled)
-    assignment, _ = filled.next_showing(ann)
-    filled.review(ann, assignment.id, Verdict("first-client-id", True, 1, 30))
-    with pytest.raises(ConflictError, match="stopped at decision 1 already"):
-        filled.review(ann, assignment.id, Verdict("other-client-id", True, 2, 30))
+    showing = filled.next_showing(ann)
+    review(filled, ann, showing, "first-client-id", True, 1, 30)
+    with pytest.raises(ConflictError, match="stopped at step 1 already"):
+        review(filled, ann, showing, "other-client-id", True, 2, 30)
 
 
 def test_a_stop_after_the_end_is_refused(store, straight_rides):
     store.create_study("coins")
     store.add_rides("coins", straight_rides[:1], [True])
     ann = join(store)
-    assignment, _ = store.next_showing(ann)
-    with pytest.raises(ConflictError, match="crash at decision 2"):
-        store.review(ann, assignment.id, Verdict("c" * 16, True, 2, 30))
-    with pytest.raises(ConflictError, match="over after decision 2"):
-        store.review(ann, assignment.id, Verdict("c" * 16, True, 3, 30))
-    store.review(ann, assignment.id, Verdict("c" * 16, False, 0))
+    showing = store.next_showing(ann)
+    with pytest.raises(ConflictError, match="crash at step 2"):
+        review(store, ann, showing, "c" * 16, True, 2, 30)
+    with pytest.raises(ConflictError, match="over after step 2"):
+        review(store, ann, showing, "c" * 16, True, 3, 30)
+    review(store, ann, showing, "c" * 16, False, 0)
     with pytest.raises(ConflictError, match="is over already"):
-        store.review(ann, assignment.id, Verdict("d" * 16, True, 1, 30))
+        review(store, ann, showing, "d" * 16, True, 1, 30)
 
 
 def test_a_wrong_clock_is_recorded_and_changes_nothing(filled):
     ann = join(filled)
-    assignment, _ = filled.next_showing(ann)
-    verdict = Verdict("c" * 16, True, 1, 30, client_ms=0)
-    review = filled.review(ann, assignment.id, verdict)
-    assert review.skew_ms == -review.created_ms
-    assert review.created_ms > 1_700_000_000_000
+    showing = filled.next_showing(ann)
+    kept = review(filled, ann, showing, "c" * 16, True, 1, 30, client_ms=0)
+    assert kept.skew_ms == -kept.created_ms
+    assert kept.created_ms > 1_700_000_000_000
 
 
 def test_nobody_reviews_another_ones_showing(filled):
     ann, bo = join(filled, "ann"), join(filled, "bo")
-    assignment, _ = filled.next_showing(ann)
+    showing = filled.next_showing(ann)
     with pytest.raises(NotFoundError, match="one of your rides"):
-        filled.review(bo, assignment.id, Verdict("c" * 16, True, 1, 30))
+        review(filled, bo, showing, "c" * 16, True, 1, 30)
 
 
 def test_reasons_may_come_later(filled):
     ann = join(filled)
-    assignment, _ = filled.next_showing(ann)
+    showing = filled.next_showing(ann)
     with pytest.raises(ConflictError, match="reviewed"):
-        filled.set_reason(ann, assignment.id, "why")
-    filled.review(ann, assignment.id, Verdict("c" * 16, True, 1, 30))
-    filled.set_reason(ann, assignment.id, "because")
+        filled.set_reason(ann, showing.id, "why")
+    review(filled, ann, showing, "c" * 16, True, 1, 30)
+    filled.set_reason(ann, showing.id, "because")
     (shown,) = [s for s in filled.showings("coins") if s.review]
     assert shown.review.reason == "because"
 
@@ -158,14 +165,14 @@ def test_reasons_may_come_later(filled):
 def test_invites_work_once_but_a_lost_answer_may_be_asked_for_again(filled):
     invite = filled.invite("coins", "ann")
     consent = tokens.digest(filled.study("coins").consent)
-    first = filled.join(invite, NONCE, consent)
-    second = filled.join(invite, NONCE, consent)
+    first = recorded(filled, record_join, invite, NONCE, consent)
+    second = recorded(filled, record_join, invite, NONCE, consent)
     assert filled.supervisor_of(first) is None
     assert filled.supervisor_of(second)[1].name == "ann"
     with pytest.raises(ConflictError, match="used already"):
-        filled.join(invite, "m" * 32, consent)
+        recorded(filled, record_join, invite, "m" * 32, consent)
     with pytest.raises(NotFoundError, match="not valid"):
-        filled.join("x" * 43, NONCE, consent)
+        recorded(filled, record_join, "x" * 43, NONCE, consent)
 
 
 def test_a_new_invite_replaces_the_old_one(filled):
@@ -181,14 +188,16 @@ def test_a_new_invite_replaces_the_old_one(filled):
 def test_consent_is_to_the_text_that_is_there(filled):
     invite = filled.invite("coins", "ann")
     with pytest.raises(ConflictError, match="another text"):
-        filled.join(invite, NONCE, tokens.digest("something else"))
+        recorded(filled, record_join, invite, NONCE, tokens.digest("something else"))
     supervisor = filled.invited(invite)[1]
     assert (supervisor.joined_ms, supervisor.token_hash) == (None, None)
 
 
 def test_no_token_is_in_the_database(filled, database_url):
     invite = filled.invite("coins", "ann")
-    token = filled.join(invite, NONCE, tokens.digest(filled.study("coins").consent))
+    token = recorded(
+        filled, record_join, invite, NONCE, tokens.digest(filled.study("coins").consent)
+    )
     with filled.database.reading() as session:
         for table in Base.metadata.sorted_tables:
             for row in session.execute(table.select()):
@@ -217,10 +226,10 @@ def test_stops_from_many_threads_are_all_kept(filled):
 
 def test_live_rides_are_numbered_on_and_not_reviewed_again(filled, straight_rides):
     ann = join(filled)
-    assignment, ride = filled.live_showing(ann, straight_rides[0], False)
-    assert (ride.number, ride.live) == (12, True)
-    assert filled.next_showing(ann)[1].live is False
-    filled.review(ann, assignment.id, Verdict("c" * 16, True, 1, 30))
+    showing = recorded(filled, record_live, ann, straight_rides[0], False)
+    assert (showing.ride.number, showing.ride.live) == (12, True)
+    assert filled.next_showing(ann).ride.live is False
+    review(filled, ann, showing, "c" * 16, True, 1, 30)
     assert len(filled.rides("coins")) == 12
     assert len(filled.rides("coins", live=None)) == 13
     assert filled.progress(ann) == (0, 15)
@@ -261,7 +270,7 @@ def test_unknown_studies_are_named(filled):
         ({"name": ""}, "study name"),
         ({"name": "x" * 65}, "study name"),
         ({"consent": "  "}, "consent"),
-        ({"decision_ms": 1}, "decision_ms"),
+        ({"step_ms": 1}, "step_ms"),
         ({"repeat_share": 1.5}, "repeat_share"),
         ({"title": "x" * 20_001}, "at most 20000"),
         ({"title": "a\0b"}, "null characters"),
@@ -269,7 +278,7 @@ def test_unknown_studies_are_named(filled):
     ],
 )
 def test_bad_studies_are_refused(tmp_path, changes, message):
-    store = Store.open(str(tmp_path / "s.db"))
+    store = StudyStore.open(str(tmp_path / "s.db"))
     with pytest.raises(ValueError, match=message):
         store.create_study(**{"name": "fine", **changes})
     assert store.studies() == []

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from termdp.people.records.showing_records import Showing
-from termdp.people.records.tables import Assignment, Review, StoredRide, Supervisor
+from termdp.people.records.tables import Review, Showing, StoredRide, Supervisor
 from termdp.people.server.results import (
     agreement_table,
     cohens_kappa,
@@ -17,16 +16,16 @@ from termdp.people.server.results import (
 def showing(
     name, ride, stop=None, repeat=False, actions=b"\0" * 8, latency=50, speed=1.0
 ):
-    """A verdict: `stop` is a decision, or None for a ride watched to its end."""
+    """A reviewed one: `stop` is a step, or None for a ride watched to its end."""
     return Showing(
-        Supervisor(name=name, kind="person"),
-        Assignment(is_repeat=repeat),
-        StoredRide(
-            id=ride, number=ride, seed=0, policy="p", actions=actions, crashed=False
+        supervisor=Supervisor(name=name, kind="person"),
+        is_repeat=repeat,
+        ride=StoredRide(
+            id=ride, number=ride, seed=0, driver="p", actions=actions, crashed=False
         ),
-        Review(
+        review=Review(
             stopped=stop is not None,
-            decision=len(actions) - 1 if stop is None else stop,
+            step=len(actions) - 1 if stop is None else stop,
             latency_ms=None if stop is None else latency,
             speed=speed,
         ),
@@ -57,7 +56,7 @@ def test_agreement_counts_common_rides_once():
     (row,) = agreement_table(shown)
     assert (row["a"], row["b"], row["rides"]) == ("ann", "bo", 2)
     assert row["same"] == 0.5
-    assert row["gap_decisions"] == 4.0
+    assert row["gap_steps"] == 4.0
 
 
 def test_supervisors_and_their_consistency():
@@ -67,16 +66,16 @@ def test_supervisors_and_their_consistency():
         showing("ann", 2),
         showing("ann", 2, stop=3, repeat=True),
     ]
-    (row,) = supervisors_table(shown, decision_ms=200)
+    (row,) = supervisors_table(shown, step_ms=200)
     assert (row["reviews"], row["stops"], row["stop_rate"]) == (4, 3, 0.75)
     assert row["repeats"]["rides"] == 2
     assert row["repeats"]["same"] == 0.5
-    assert row["repeats"]["gap_decisions"] == 2.0
+    assert row["repeats"]["gap_steps"] == 2.0
     assert row["reaction_ms"] is None  # the driver never did anything
 
 
 def test_reaction_is_counted_from_the_last_lane_change():
-    turns = bytes([0, 1, 0, 0, 0, 0, 0, 0])  # a lane change in decision 1
+    turns = bytes([0, 1, 0, 0, 0, 0, 0, 0])  # a lane change in step 1
     late = showing("ann", 1, stop=4, actions=turns, latency=50)
     assert reaction_ms(late, 200) == 3 * 200 + 50
     faster = showing("ann", 1, stop=4, actions=turns, latency=25, speed=2.0)
@@ -94,9 +93,9 @@ def test_a_change_off_the_road_is_none():
     assert reaction_ms(showing("ann", 1, stop=3, actions=turns, latency=0), 200) == 400
 
 
-def test_rides_with_all_their_verdicts():
+def test_rides_with_all_their_reviews():
     shown = [showing("ann", 2, stop=2), showing("bo", 2), showing("bo", 1)]
     first, second = rides_table(shown)
     assert (first["ride"], second["ride"]) == (1, 2)
-    stops = [(v["supervisor"], v["stop"]) for v in second["verdicts"]]
+    stops = [(v["supervisor"], v["stop"]) for v in second["reviews"]]
     assert stops == [("ann", 2), ("bo", None)]

@@ -25,21 +25,22 @@ from termdp.people.driving.rides import (
     replay,
     step_key,
 )
+from termdp.render.backseat import draw
 
 
 def play_by_hand(driver, seed, limit):
-    """The same ride, one decision after the other, without scan or batches."""
+    """The same ride, one step after the other, without scan or batches."""
     env = game()
     params = env.default_params
     observation, state = env.reset_env(jax.random.key(0), params)
-    memory = driver.program.start(driver.params)
+    memory = driver.model.start(driver.params)
     actions, rewards, observations = [], [], []
-    for decision in range(limit):
-        key = driver_key(seed, decision)
-        action, memory = driver.program.act(driver.params, key, observation, memory)
+    for step in range(limit):
+        key = driver_key(seed, step)
+        action, memory = driver.model.act(driver.params, key, observation, memory)
         observations.append(np.asarray(observation))
         observation, state, reward, crashed, _ = env.step_env(
-            step_key(seed, decision), state, action, params
+            step_key(seed, step), state, action, params
         )
         actions.append(int(action))
         rewards.append(float(reward))
@@ -98,13 +99,13 @@ def test_slips_alone_are_the_random_driver():
     assert set(ride.actions.tolist()) == {0, 1, 2}
 
 
-def test_frames_of_a_decision_end_in_the_next_state():
+def test_frames_of_a_step_end_in_the_next_state():
     ride = record(scripted_driver("collector"), 1, 40)
     again = replay(ride)
     drawings = again.drawings(20)
     assert len(drawings) == 4
     after = jax.tree.map(lambda x: x[21], again.states)
-    assert drawings[-1].as_json() == game().draw(after).as_json()
+    assert drawings[-1].as_json() == draw(after, game().road).as_json()
     assert drawings[0].as_json() != drawings[1].as_json()
 
 
@@ -148,7 +149,7 @@ def test_ride_data_does_not_say_who_drove():
     [
         ({"seed": -1}, "expected a seed"),
         ({"seed": 2**31}, "expected a seed"),
-        ({"actions": np.array([], np.uint8)}, "1 to 10000 decisions"),
+        ({"actions": np.array([], np.uint8)}, "1 to 10000 steps"),
         ({"actions": np.array([0, 3])}, "0, 1 or 2"),
         ({"actions": np.array([0, -1])}, "0, 1 or 2"),
         ({"actions": np.array([0.5])}, "0, 1 or 2"),
@@ -172,5 +173,5 @@ def test_actions_after_a_crash_are_refused():
 def test_unknown_names_and_lengths_are_refused():
     with pytest.raises(ValueError, match="expected a style"):
         by_name("scripted reckless")
-    with pytest.raises(ValueError, match="decisions a ride"):
+    with pytest.raises(ValueError, match="steps a ride"):
         record(random_driver(), 0, 0)

@@ -5,7 +5,7 @@ from sqlalchemy import inspect, text
 
 from termdp.people.records import migrations
 from termdp.people.records.database import Database
-from termdp.people.records.store import Store, UnreachableError, to_ride
+from termdp.people.records.study_store import StudyStore, UnreachableError, to_ride
 from termdp.people.records.tables import Base
 
 
@@ -39,54 +39,70 @@ def test_migrations_arrive_at_the_tables(database_url):
     database.close()
 
 
-def test_a_store_of_version_1_opens_with_all_it_holds(database_url, monkeypatch):
+@pytest.mark.parametrize("version", range(1, migrations.NEWEST))
+def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version):
     with monkeypatch.context() as patch:
-        old = migrations.MIGRATIONS[:1]
         patch.setattr(
             "termdp.people.records.database.migrate",
-            lambda c: migrations.migrate(c, len(old)),
+            lambda connection: migrations.migrate(connection, version),
         )
         database = Database.open(database_url)
     with database.writing() as session:
-        for statement in (
-            "INSERT INTO studies VALUES (1, 'old', 'Old', 'yes?', 200, 0.1, 0, 1)",
-            "INSERT INTO supervisors VALUES "
-            "(1, 1, 'ann', 'person', NULL, NULL, NULL, NULL, 5, 1)",
-            "INSERT INTO assignments VALUES (1, 1, 1, 0, false, 7)",
-            "INSERT INTO reviews VALUES (1, 1, 'client', true, 2, 90, 'why', 8)",
+        for table, names, values in (
+            (
+                "studies",
+                "id, name, title, consent, decision_ms, repeat_share, seed, created_ms",
+                "1, 'old', 'Old', 'yes?', 250, 0.1, 0, 1",
+            ),
+            (
+                "supervisors",
+                "id, study_id, name, kind, joined_ms, created_ms",
+                "1, 1, 'ann', 'person', 5, 1",
+            ),
+            (
+                "rides",
+                "id, study_id, number, seed, policy, actions, crashed, live, created_ms",
+                "1, 1, 0, 5, 'someone', :actions, false, false, 1",
+            ),
+            (
+                "assignments",
+                "id, supervisor_id, ride_id, position, is_repeat, shown_ms",
+                "1, 1, 1, 0, false, 7",
+            ),
+            (
+                "reviews",
+                "id, assignment_id, client_id, stopped, decision, latency_ms, reason, "
+                "created_ms",
+                "1, 1, 'client', true, 2, 90, 'why', 8",
+            ),
         ):
-            if statement.startswith("INSERT INTO assignments"):
-                session.execute(
-                    text(
-                        "INSERT INTO rides VALUES "
-                        "(1, 1, 0, 5, 'someone', :actions, false, false, 1)"
-                    ),
-                    {"actions": b"\0\1\2"},
-                )
-            session.execute(text(statement))
+            statement = text(f"INSERT INTO {table} ({names}) VALUES ({values})")
+            actions = {"actions": b"\0\1\2"} if table == "rides" else {}
+            session.execute(statement, actions)
     database.close()
 
-    store = Store.open(database_url)
-    with store.database.reading() as session:
-        assert migrations.version(session.connection()) == migrations.NEWEST
-    (shown,) = store.showings("old")
-    review = shown.review
-    assert (review.decision, review.reason, review.latency_ms) == (2, "why", 90)
-    assert (review.speed, review.replays, review.skew_ms) == (1.0, 0, None)
-    assert store.study("old").observer is None
-    assert to_ride(shown.ride).actions.tolist() == [0, 1, 2]
-    assert store.high_scores(1) == []
-    store.close()
-    Store.open(database_url).close()  # nothing more to do
+    with StudyStore.open(database_url) as store:
+        with store.database.reading() as session:
+            assert migrations.version(session.connection()) == migrations.NEWEST
+        (showing,) = store.showings("old")
+        review = showing.review
+        assert (review.step, review.reason, review.latency_ms) == (2, "why", 90)
+        assert (review.speed, review.replays, review.skew_ms) == (1.0, 0, None)
+        study = store.study("old")
+        assert (study.step_ms, study.observer) == (250, None)
+        ride = to_ride(showing.ride)
+        assert (ride.driver, ride.actions.tolist()) == ("someone", [0, 1, 2])
+        assert store.high_scores(1) == []
+    StudyStore.open(database_url).close()  # nothing more to do
 
 
 def test_a_store_of_a_newer_version_is_left_alone(database_url):
-    store = Store.open(database_url)
+    store = StudyStore.open(database_url)
     with store.database.writing() as session:
         session.execute(text("INSERT INTO schema_version VALUES (99, 0)"))
     store.close()
     with pytest.raises(ValueError, match="version 99: it was made by a newer"):
-        Store.open(database_url)
+        StudyStore.open(database_url)
 
 
 def test_a_foreign_database_is_left_alone(database_url):
@@ -95,7 +111,7 @@ def test_a_foreign_database_is_left_alone(database_url):
         session.execute(text("DROP TABLE schema_version"))
     database.close()
     with pytest.raises(ValueError, match="other tables"):
-        Store.open(database_url)
+        StudyStore.open(database_url)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +124,7 @@ def test_a_foreign_database_is_left_alone(database_url):
 )
 def test_an_unreachable_database_is_named(url, message):
     with pytest.raises(UnreachableError, match=message):
-        Store.open(url)
+        StudyStore.open(url)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +137,7 @@ def test_an_unreachable_database_is_named(url, message):
 )
 def test_a_wrong_url_is_explained(url, message):
     with pytest.raises(ValueError, match=message):
-        Store.open(url)
+        StudyStore.open(url)
 
 
 def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path):
@@ -129,12 +145,12 @@ def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path):
     path.write_text("not a database, but dear to somebody\n" * 100)
     before = path.read_bytes()
     with pytest.raises(UnreachableError, match="not a database"):
-        Store.open(str(path))
+        StudyStore.open(str(path))
     assert path.read_bytes() == before
 
 
 def test_sqlite_writes_through_to_the_disk(tmp_path):
-    store = Store.open(str(tmp_path / "s.db"))
+    store = StudyStore.open(str(tmp_path / "s.db"))
     with store.database.reading() as session:
         assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert session.execute(text("PRAGMA synchronous")).scalar() == 2

@@ -10,8 +10,8 @@ import pytest
 import termdp
 from termdp.agents.methods import find_method
 from termdp.people.driving.rides import record, replay
-from termdp.people.driving.trained import PolicyProgram, drivers_in, policy_driver
-from termdp.runs.program import Job, Trainer
+from termdp.people.driving.trained import PolicyDriverModel, drivers_in, policy_driver
+from termdp.training.loop import Job, Trainer
 from tiny_config import tiny
 
 TINY = tiny(
@@ -60,13 +60,13 @@ def test_a_driver_decides_as_the_policy_did_in_training(method):
     _, played = trainer.play(
         policy, costs, switches, scene, jax.random.key(3), num_steps=60
     )
-    program = PolicyProgram(trainer)
-    driver = policy_driver("tiny", program, trainer, state)
-    act = jax.jit(program.act)
-    memory = program.start(driver.params)
+    model = PolicyDriverModel(trainer)
+    driver = policy_driver("tiny", model, trainer, state)
+    act = jax.jit(model.act)
+    memory = model.start(driver.params)
     for step in range(60):
         if played.starts[step, 0]:
-            memory = program.start(driver.params)
+            memory = model.start(driver.params)
         seen = played.seen.observation[step, 0]
         action, memory = act(driver.params, jax.random.key(step), seen, memory)
         assert int(action) == int(played.actions[step, 0]), step
@@ -76,7 +76,7 @@ def test_an_observer_in_the_policys_world_does_not_stop_its_rides():
     env, params = termdp.make("backseat", bias=-50.0)  # would stop at once
     trainer = Trainer(Job(env, params, (find_method("pg"),), (0,), TINY, 1))
     state = jax.jit(trainer.init)()
-    driver = policy_driver("tiny", PolicyProgram(trainer), trainer, state)
+    driver = policy_driver("tiny", PolicyDriverModel(trainer), trainer, state)
     ride = record(driver, 0, 50)
     assert len(ride) > 3
     assert replay(ride).game_over[-1] or len(ride) == 50
@@ -87,11 +87,11 @@ def test_drivers_of_a_run_folder(tmp_path):
     termdp.train("backseat", "pg", steps=32, seeds=2, config=TINY, out=run)
     drivers = drivers_in(tmp_path / "runs")
     assert [d.name for d in drivers] == [f"backseat pg a seed {s}" for s in (0, 1)]
-    assert drivers[0].program is drivers[1].program
+    assert drivers[0].model is drivers[1].model
     leaves = zip(*(jax.tree.leaves(d.params) for d in drivers), strict=True)
     assert any(not np.array_equal(a, b) for a, b in leaves)
     ride = record(drivers[0], 1, 30)
-    assert ride.policy == "backseat pg a seed 0"
+    assert ride.driver == "backseat pg a seed 0"
     assert jnp.asarray(ride.actions).max() <= 2
 
 
@@ -103,6 +103,6 @@ def test_folders_without_drivers_are_said(tmp_path):
     env, params = termdp.make("breakout")
     trainer = Trainer(Job(env, params, (find_method("pg"),), (0,), TINY, 1))
     with pytest.raises(ValueError, match="run of Backseat Driver"):
-        PolicyProgram(trainer)
+        PolicyDriverModel(trainer)
     with pytest.raises(ValueError, match="other sizes, speeds or images"):
-        PolicyProgram(never_stopped("pg", lanes=4))
+        PolicyDriverModel(never_stopped("pg", lanes=4))

@@ -10,6 +10,7 @@ import pytest
 
 from termdp.envs.backseat import BackseatDriver
 from termdp.render.backseat import ROW, VERGE, draw
+from termdp.render.drawing import to_pixels
 
 ENV = BackseatDriver()
 MARGIN = ENV.road.margin
@@ -103,10 +104,10 @@ def test_a_crash_is_seen():
     assert draw(after).shapes[: len(draw(between).shapes)] == draw(between).shapes
 
 
-def test_drawings_are_json_and_games_render_pixels():
+def test_drawings_are_json_and_become_pixels():
     env = BackseatDriver(lanes=3, rows=18)
     _, state = env.reset(jax.random.key(0))
-    drawing = env.draw(state)
+    drawing = draw(state, env.road)
     json.dumps(drawing.as_json())
     assert (drawing.width, drawing.height) == (3 + 2 * VERGE, 9)
-    assert env.render(state, scale=20).shape == (180, 96, 3)
+    assert to_pixels(drawing, 20).shape == (180, 96, 3)

@@ -1,7 +1,7 @@
 """Who drives: at random, by a small plan, or as a trained policy does.
 
-A driver is a program (what is compiled) and its numbers (what is traced), so drivers that
-differ in numbers only — styles, snapshots of one run — share one compiled program.
+A driver is a model (compiled) and its numbers (traced). Drivers that differ in numbers
+only, such as styles or snapshots of one run, share one compiled program.
 """
 
 import dataclasses
@@ -17,11 +17,11 @@ HORIZON = 7
 _CRASH = 100.0
 
 
-class Program(Protocol):
-    """How a driver decides; hashable, its functions can be compiled."""
+class DriverModel(Protocol):
+    """How a driver chooses actions; hashable, with functions that can be compiled."""
 
     def start(self, params: Any) -> Any:
-        """What the driver remembers before its first decision."""
+        """What the driver remembers before its first step."""
 
     def act(
         self, params: Any, key: jax.Array, observation: jax.Array, memory: Any
@@ -34,18 +34,18 @@ class Driver:
     """Somebody who drives.
 
     Attributes:
-        name: recorded with every ride, never shown to who reviews it.
-        program: how it decides.
-        params: the program's numbers, a pytree of arrays.
+        name: recorded with every ride, never shown to those who review it.
+        model: how it chooses actions.
+        params: the model's numbers, a pytree of arrays.
     """
 
     name: str
-    program: Program
+    model: DriverModel
     params: Any
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomProgram:
+class RandomDriverModel:
     """Actions with fixed probabilities (the params, `[3]` log-probabilities)."""
 
     def start(self, params: Any) -> Any:
@@ -61,7 +61,7 @@ class RandomProgram:
 
 def random_driver() -> Driver:
     """Any action, equally likely."""
-    return Driver("random", RandomProgram(), jnp.zeros(3))
+    return Driver("random", RandomDriverModel(), jnp.zeros(3))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Style:
 
     Attributes:
         coin: worth of a coin; negative to avoid them.
-        change: price of a lane change; negative for who likes to weave.
-        look_ahead: decisions looked ahead, up to 7; few means late manoeuvres.
+        change: price of a lane change; negative for a driver that likes to weave.
+        look_ahead: steps looked ahead, up to 7; few means late manoeuvres.
         slips: probability of a random action instead.
     """
 
@@ -91,11 +91,11 @@ STYLES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class PlanningProgram:
-    """Looks a few decisions ahead over all lanes, knowing how cars and coins move.
+class PlanningDriverModel:
+    """Looks a few steps ahead over all lanes, knowing how cars and coins move.
 
-    Dynamic programming over (decision, lane): a crash costs more than anything, the
-    later the less; coins and lane changes count as the style says.
+    Dynamic programming over (step, lane). A crash costs more than anything, and a later
+    one costs less. Coins and lane changes count as the style says.
     """
 
     road: Road = Road()
@@ -171,7 +171,7 @@ def scripted_driver(style: str = "calm") -> Driver:
 def planning_driver(name: str, style: Style) -> Driver:
     """A planner with a style of its own."""
     numbers = _Numbers(**dataclasses.asdict(style))
-    return Driver(name, PlanningProgram(), jax.tree.map(jnp.float32, numbers))
+    return Driver(name, PlanningDriverModel(), jax.tree.map(jnp.float32, numbers))
 
 
 @jax.tree_util.register_dataclass

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-MAX_DECISIONS = 10_000
+MAX_STEPS = 10_000
 MAX_SEED = 2**31 - 1
 NUM_ACTIONS = 3
 
@@ -18,21 +18,21 @@ class Ride:
 
     Attributes:
         seed: of the road, 0 … 2³¹ − 1.
-        policy: who drove, in a few words; never shown to who reviews it.
+        driver: who drove, in a few words; never shown to those who review it.
         actions: `[T] uint8`, 0 stay, 1 left, 2 right.
     """
 
     seed: int
-    policy: str
+    driver: str
     actions: np.ndarray
 
     def __post_init__(self) -> None:
         """Check every field: rides also come from files."""
         check_seed(self.seed)
         actions = np.asarray(self.actions)
-        if actions.ndim != 1 or not 1 <= len(actions) <= MAX_DECISIONS:
+        if actions.ndim != 1 or not 1 <= len(actions) <= MAX_STEPS:
             raise ValueError(
-                f"expected a ride of 1 to {MAX_DECISIONS} decisions, got actions of "
+                f"expected a ride of 1 to {MAX_STEPS} steps, got actions of "
                 f"shape {actions.shape}"
             )
         if actions.dtype.kind not in "iu" or actions.min() < 0:
@@ -42,13 +42,13 @@ class Ride:
         object.__setattr__(self, "actions", actions.astype(np.uint8))
 
     def __len__(self) -> int:
-        """Decisions."""
+        """Steps."""
         return len(self.actions)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Ride)
-            and (self.seed, self.policy) == (other.seed, other.policy)
+            and (self.seed, self.driver) == (other.seed, other.driver)
             and np.array_equal(self.actions, other.actions)
         )
 

@@ -4,17 +4,14 @@ Appendix D ("Human Termination Data"), arXiv:2205.15376: an agent is trained wit
 termination, snapshots of it are kept, and each of them drives.
 """
 
-import dataclasses
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
+import jax
 
 from termdp.people.driving.drivers import Driver
-from termdp.people.driving.rides import MAX_SEED, Ride, record_with_ends
-from termdp.people.driving.trained import PolicyProgram, policy_driver
-from termdp.runs import snapshots
-from termdp.runs.evaluate import TrainedRun, open_run
+from termdp.people.driving.trained import AgentDriverModel
+from termdp.runs import checkpoint
+from termdp.runs.train import load_agents
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -36,65 +33,29 @@ def snapshot_drivers(folder: str | Path) -> list[Driver]:
 
 
 def _of_run(path: Path) -> list[Driver]:
-    run = open_run(path)
-    steps = snapshots.steps_of(path)
+    agents = load_agents(path)
+    steps = checkpoint.snapshot_steps(path)
     if len(steps) < 2:
         raise ValueError(
             f"expected a run with snapshots, got {path} with {len(steps)}: train it "
             "with --snapshots 12, so that its rides range from random to expert"
         )
-    if run.settings.env_overrides.get("observer") is not False:
+    if agents[0].card.spec.observer is not False:
         raise ValueError(
             f"expected a run without an observer, got {path}: its agent has learned to "
             "avoid stops; train it with --no-observer"
         )
-    program = PolicyProgram(run.trainer)
-    return [
-        _at_step(run, path, program, step, index)
-        for step in steps
-        for index in range(run.settings.seeds)
-    ]
-
-
-def _at_step(
-    run: TrainedRun, path: Path, program: PolicyProgram, step: int, index: int
-) -> Driver:
-    """The driver that a run's seed was after `step` decisions."""
-    params = snapshots.load(path, step, run.state.policy.params)
-    policy = dataclasses.replace(run.state.policy, params=params)
-    state = dataclasses.replace(run.state, policy=policy)
-    seed = run.settings.all_seeds[index]
-    name = f"{run.settings.method} {path.name} seed {seed} after {step} decisions"
-    return policy_driver(name, program, run.trainer, state, index)
-
-
-def record_rides(
-    drivers: Sequence[Driver],
-    count: int,
-    max_decisions: int,
-    seed: int = 0,
-    listen: Callable[[int], None] = lambda rides: None,
-) -> tuple[list[Ride], list[bool]]:
-    """`count` rides, equally many by each driver, and whether each ends in a crash.
-
-    Every ride has a road of its own; drivers take turns.
-
-    Args:
-        drivers: who drives.
-        count: rides in all.
-        max_decisions: when a ride is cut off.
-        seed: decides on the roads.
-        listen: hears after each driver how many rides there are.
-    """
-    rng = np.random.default_rng(seed)
-    roads = rng.choice(MAX_SEED, size=count, replace=False)
-    found: dict[int, tuple[Ride, bool]] = {}
-    for index, driver in enumerate(drivers):
-        turns = range(index, count, len(drivers))
-        mine = [int(roads[turn]) for turn in turns]
-        if mine:
-            driven = record_with_ends(driver, mine, max_decisions)
-            found.update(zip(turns, driven, strict=True))
-            listen(len(found))
-    in_turn = [found[turn] for turn in range(count)]
-    return [ride for ride, _ in in_turn], [crash for _, crash in in_turn]
+    model = AgentDriverModel(agents[0])
+    template = jax.tree.map(
+        lambda *leaves: jax.ShapeDtypeStruct((len(leaves), *leaves[0].shape), leaves[0].dtype),
+        *(agent.mind.weights for agent in agents),
+    )
+    drivers = []
+    for step in steps:
+        weights = checkpoint.load_snapshot(path, step, template)
+        for index, agent in enumerate(agents):
+            mine = jax.tree.map(lambda x, index=index: x[index], weights)
+            spec = agent.card.spec
+            name = f"{spec.method_name} {path.name} seed {spec.seed} after {step} steps"
+            drivers.append(Driver(name, model, agent.mind._replace(weights=mine)))
+    return drivers

@@ -1,8 +1,8 @@
-"""The road of a seed: which cars and coins appear when, whoever drives on it.
+"""The road of a seed: which cars and coins appear when.
 
-Cars and coins come from the seed alone: the agent can take a coin only long after the
-trail behind it was laid. So the browser gets the whole road ahead of time, draws it
-smoothly, and a person's own drive needs no message to the server until it is over.
+Cars and coins come from the seed alone: a coin can be taken only long after the coins
+behind it have appeared. So the browser gets the whole road ahead of time and draws it
+smoothly. A supervisor's own drive needs no message to the server until it is over.
 """
 
 from functools import partial
@@ -16,18 +16,18 @@ from termdp.envs.backseat_traffic import new_coins, next_wave, no_wave
 from termdp.people.driving.rides import Ride, check_seed, game, padded, step_key
 
 
-def track(seed: int, decisions: int) -> dict[str, list[int]]:
-    """What appears on the road in the first decisions.
+def track(seed: int, steps: int) -> dict[str, list[int]]:
+    """What appears on the road in the first steps.
 
     Returns:
-        `cars` and `coins`, each a flat list of (time, lane, row): before decision
+        `cars` and `coins`, each a flat list of (time, lane, row): before step
         `time` a thing stands in `lane` with its upper row at `row`, and was not on the
         road before. It then moves down by the road's speed.
     """
     check_seed(seed)
-    length = padded(decisions)
+    length = padded(steps)
     cars, coins = jax.tree.map(np.asarray, _appearing(jnp.int32(seed), length=length))
-    return {"cars": _places(cars[:decisions]), "coins": _places(coins[:decisions])}
+    return {"cars": _places(cars[:steps]), "coins": _places(coins[:steps])}
 
 
 def ride_data(ride: Ride) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def ride_data(ride: Ride) -> dict[str, Any]:
 
 
 def road_data() -> dict[str, int]:
-    """Sizes and speeds, for whoever plays the track."""
+    """The road's sizes and speeds."""
     road = game().road
     return {
         "lanes": road.lanes,
@@ -50,15 +50,15 @@ def road_data() -> dict[str, int]:
 
 @partial(jax.jit, static_argnames=("length",))
 def _appearing(seed: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
-    """New cars and coins after each decision as words, `[length, lanes]`."""
+    """New cars and coins after each step as words, `[length, lanes]`."""
     env, params = game(), game().default_params
     road = env.road
     stored = jnp.uint32(road.bits(range(-road.margin, road.rows)))
 
-    def step(carry: Any, decision: jax.Array) -> Any:
+    def advance(carry: Any, step: jax.Array) -> Any:
         cars, coins, wave = carry
-        draws = env.sample_draws(step_key(seed, decision))
-        fresh_cars, wave = next_wave(road, decision, wave, draws, params)
+        draws = env.sample_draws(step_key(seed, step))
+        fresh_cars, wave = next_wave(road, step, wave, draws, params)
         cars = (cars << road.car_speed) & stored | fresh_cars
         coins = (coins << road.coin_speed) & stored
         fresh_coins = new_coins(road, cars, coins, draws, params)
@@ -66,13 +66,13 @@ def _appearing(seed: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
 
     empty = jnp.zeros(road.lanes, jnp.uint32)
     start = (empty, empty, no_wave(road))
-    return jax.lax.scan(step, start, jnp.arange(length))[1]
+    return jax.lax.scan(advance, start, jnp.arange(length))[1]
 
 
 def _places(words: np.ndarray) -> list[int]:
     """Time, lane and row of every set bit, flat."""
     road = game().road
     positions = np.arange(road.margin + road.rows, dtype=np.uint32)
-    decision, lane, bit = np.nonzero((words[:, :, None] >> positions) & 1)
-    # What appears in decision t stands there before decision t + 1.
-    return np.stack([decision + 1, lane, bit - road.margin], axis=1).ravel().tolist()
+    step, lane, bit = np.nonzero((words[:, :, None] >> positions) & 1)
+    # What appears in step t stands there before step t + 1.
+    return np.stack([step + 1, lane, bit - road.margin], axis=1).ravel().tolist()

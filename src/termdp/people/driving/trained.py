@@ -1,6 +1,6 @@
-"""Trained policies as drivers: from run folders to people's rides.
+"""Trained agents as drivers: from run folders to people's rides.
 
-The policy sees what it saw in training (costs included, where its method uses them), but
+An agent sees what it saw in training (costs included, where its method uses them), but
 nobody stops it: stopping is left to people.
 """
 
@@ -10,99 +10,80 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from termdp.agents.actor_critic import PolicyInput
 from termdp.envs.backseat import BackseatDriver
 from termdp.observer import watch
 from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import game
-from termdp.runs import cost_features
-from termdp.runs.evaluate import TrainedRun, open_run
-from termdp.runs.program import Trainer
-from termdp.runs.types import TrainState
+from termdp.runs.agent import Agent, act, initial_memory
+from termdp.runs.evaluate import place_of
+from termdp.runs.train import load_agents
 
 
-class PolicyProgram:
-    """A trainer's network at the wheel; its weights are the params.
+class AgentDriverModel:
+    """An agent at the wheel; its weights are the driver's params.
 
-    Hashed by identity: snapshots of one trainer share the compiled program.
+    Hashed by identity: the seeds and snapshots of one run share the compiled program.
     """
 
-    def __init__(self, trainer: Trainer):
-        env = trainer.job.env.game_env
-        if not isinstance(env, BackseatDriver):
+    def __init__(self, agent: Agent):
+        env, params = place_of(agent)
+        road = env.game_env
+        if not isinstance(road, BackseatDriver):
             raise ValueError(
                 f"expected a run of Backseat Driver, got one of {env.name}"
             )
-        if env.road != game().road or env.observation_kind != "grid":
+        if road.road != game().road or road.observation_kind != "grid":
             raise ValueError(
                 "expected a run on the game's own road and grid observation, got one "
                 "with other sizes, speeds or images"
             )
-        self.learner = trainer.program.learner
-        self.observer = trainer.job.params.observer
-        self.learns_costs = trainer.program.learns_costs
-        members = trainer.job.config.costs.members
-        self.memory_shape = (trainer.job.max_window, members + 1, 1)
+        self.card = agent.card
+        self.actor = agent.actor
+        # Only the method that is told the true costs needs somebody to count them.
+        self.observer = params.observer if agent.card.method.knows_costs else None
 
     def start(self, params: Any) -> Any:
-        """Empty memories: of the network, of learned costs, of the true observer."""
-        recent = jnp.zeros(self.memory_shape) if self.learns_costs else None
-        watched = (self.observer.initial_memory(), jnp.float32(0))
-        return self.learner.network.initial_carry((1,)), recent, watched
+        """Empty memories: the agent's, and the observer's where it is needed."""
+        watched = None
+        if self.observer is not None:
+            watched = (self.observer.initial_memory(), jnp.float32(0))
+        return initial_memory(self.card, self.actor, 1), watched
 
     def act(
         self, params: Any, key: jax.Array, observation: jax.Array, memory: Any
     ) -> tuple[jax.Array, Any]:
-        """Sample an action as in training, then remember what it cost."""
-        weights, costs, method_params = params
-        carry, recent, (seen, window_cost) = memory
-        cost = self._cost_features(costs, method_params, recent, window_cost)
-        batch = PolicyInput(observation[None], cost)
-        carry, (policy, _) = self.learner.network.apply(weights, carry, batch)
-        action = self.learner.distribution.sample(key, policy)
-        if recent is not None:
-            newest = cost_features.channel_costs(method_params, costs, batch[0], action)
-            recent = cost_features.remember(recent, newest)
-        true_cost = jnp.asarray(self.observer.cost(observation, action[0]), jnp.float32)
-        seen, verdict = watch(self.observer, seen, true_cost, jnp.float32(1))
-        return action[0], (carry, recent, (seen, verdict.window_cost))
-
-    def _cost_features(
-        self, costs: Any, method_params: Any, recent: Any, window_cost: jax.Array
-    ) -> jax.Array:
-        """What the policy sees of costs, as in `termdp.runs.collect`."""
-        true_cost = window_cost[None]
-        bias = self.observer.bias
-        known = cost_features.features(method_params, true_cost - bias, true_cost)
-        if recent is None:
-            return method_params.knows_costs * known
-        sums = cost_features.recent_sums(recent, method_params.window)
-        learned = cost_features.accumulate(method_params, costs, sums)
-        estimate = cost_features.features(method_params, learned.logit, learned.policy_input)
-        return jnp.where(method_params.knows_costs > 0, known, estimate)
-
-
-def policy_driver(
-    name: str, program: PolicyProgram, trainer: Trainer, state: TrainState, run: int = 0
-) -> Driver:
-    """One of a trainer's runs, in some state of its training, at the wheel."""
-    chosen = (state.policy.params, state.costs, trainer.method_params)
-    return Driver(name, program, jax.tree.map(lambda x: x[run], chosen))
+        """Sample an action as in training."""
+        mine, watched = memory
+        if self.observer is None:
+            action, mine = act(self.actor, params, mine, observation[None], key)
+            return action[0], (mine, None)
+        seen, window_cost = watched
+        action, mine = act(
+            self.actor,
+            params,
+            mine,
+            observation[None],
+            key,
+            true_window_cost=window_cost,
+            bias=self.observer.bias,
+        )
+        cost = jnp.asarray(self.observer.cost(observation, action[0]), jnp.float32)
+        seen, step = watch(self.observer, seen, cost, jnp.float32(1))
+        return action[0], (mine, (seen, step.window_cost))
 
 
 def drivers_of_run(path: str | Path) -> list[Driver]:
     """One driver per seed of a run folder, with its newest weights."""
-    found: TrainedRun = open_run(path)
-    program = PolicyProgram(found.trainer)
+    agents = load_agents(Path(path))
+    model = AgentDriverModel(agents[0])
     return [
-        policy_driver(
-            f"{found.settings.env} {found.settings.method} {Path(path).name} seed {seed}",
-            program,
-            found.trainer,
-            found.state,
-            index,
+        Driver(
+            f"{agent.card.spec.env} {agent.card.spec.method_name} {Path(path).name} "
+            f"seed {agent.card.spec.seed}",
+            model,
+            agent.mind,
         )
-        for index, seed in enumerate(found.trainer.job.seeds)
+        for agent in agents
     ]
 
 

@@ -1,1 +1,1 @@
-"""Models of passengers fitted to their stops."""
+"""Observers fitted to supervisors' stops."""

@@ -1,4 +1,4 @@
-"""How uneasy an observer gets during a recorded ride, decision by decision."""
+"""How uneasy an observer gets during a recorded ride, step by step."""
 
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ _BLOCK = 256
 
 
 class Discomfort(NamedTuple):
-    """What an observer makes of a ride of t decisions; all `[t] float32`.
+    """An observer's discomfort during a ride of t steps; all `[t] float32`.
 
     Attributes:
-        costs: c of each decision.
-        accumulated: C, the sum over the observer's window including the decision.
-        stop_probabilities: ρ(C − b), the chance of a stop at the decision.
+        costs: c of each step.
+        accumulated: C, the sum over the observer's window including the step.
+        stop_probabilities: ρ(C − b), the chance of a stop at the step.
     """
 
     costs: np.ndarray
@@ -34,7 +34,7 @@ def discomfort(
 
     Args:
         observer: for example of `termdp.load_observer(path)`.
-        observations: `[t, *shape]`, what the driver saw before each decision.
+        observations: `[t, *shape]`, what the driver saw before each step.
         actions: `[t]`, what it did.
 
     Example:

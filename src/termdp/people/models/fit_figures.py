@@ -8,18 +8,18 @@ import numpy as np
 
 from termdp.people.models.discomfort import discomfort
 from termdp.people.models.fitting import POOLED, StudyFit, calibration
-from termdp.people.models.watched import WatchedRide
-from termdp.people.models.window_choice import HeldOut
+from termdp.people.models.showing_data import ShowingData
+from termdp.people.models.window_choice import Group, HeldOut
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, RED = "#2b6cb0", "#c05621", "#718096", "#c53030"
-SAMPLE_RIDES = 6
+SAMPLE_SIZE = 6
 
 
 def window_figure(fit: StudyFit, seed: int) -> Figure:
-    """Held-out log-likelihood per ride against the window."""
+    """Held-out log-likelihood per showing against the window."""
     figure = _figure(7.2, 4.0)
     axes = figure.add_subplot()
     if fit.groups:
@@ -27,9 +27,9 @@ def window_figure(fit: StudyFit, seed: int) -> Figure:
     _curve(axes, fit.pooled_windows, seed, ORANGE, "one model for all")
     axes.axhline(fit.constant, color=GREY, linestyle=":", label="no costs at all")
     axes.axvline(fit.best_window, color=BLUE, linewidth=1, alpha=0.5)
-    axes.set_xlabel("window in decisions")
-    axes.set_ylabel("held-out log-likelihood per ride")
-    axes.set_title(f"Chosen window: {fit.best_window} decisions", loc="left")
+    axes.set_xlabel("window in steps")
+    axes.set_ylabel("held-out log-likelihood per showing")
+    axes.set_title(f"Chosen window: {fit.best_window} steps", loc="left")
     figure.legend(frameon=False, loc="outside lower center", ncols=3)
     return figure
 
@@ -39,21 +39,21 @@ def delay_figure(fit: StudyFit, seed: int) -> Figure:
     figure = _figure(4.8, 3.2)
     axes = figure.add_subplot()
     _curve(axes, fit.delays, seed, BLUE, "")
-    axes.set_xlabel("reaction delay in decisions")
-    axes.set_ylabel("held-out log-likelihood per ride")
+    axes.set_xlabel("reaction delay in steps")
+    axes.set_ylabel("held-out log-likelihood per showing")
     axes.set_xticks(fit.delays.cases)
     axes.set_title(f"Chosen delay: {fit.delay}", loc="left")
     return figure
 
 
 def calibration_figure(fit: StudyFit) -> Figure:
-    """Predicted against observed stop rates on held-out rides."""
+    """Predicted against observed stop rates on held-out showings."""
     figure = _figure(4.8, 4.2)
     axes = figure.add_subplot()
-    series = [("one model for all", ORANGE, calibration_rows(fit)[POOLED])]
-    personal = calibration_rows(fit).get("personal")
-    if personal:
-        series.append(("a model for each supervisor", BLUE, personal))
+    found = calibration_rows(fit)
+    series = [("one model for all", ORANGE, found[POOLED])]
+    if "personal" in found:
+        series.append(("a model for each supervisor", BLUE, found["personal"]))
     for label, colour, rows in series:
         axes.errorbar(
             [row["predicted"] for row in rows],
@@ -77,64 +77,54 @@ def calibration_figure(fit: StudyFit) -> Figure:
 
 def calibration_rows(fit: StudyFit) -> dict[str, list[dict[str, float]]]:
     """Calibration of the pooled model, and of all personal ones taken together."""
-    place = _place(fit.pooled_windows, fit.window)
-    found = {
-        POOLED: calibration(fit.pooled, fit.pooled_windows.logits[0][place], fit.delay)
-    }
+
+    def rows(groups: list[Group], held_out: HeldOut) -> list[dict[str, float]]:
+        nearest = int(np.argmin(np.abs(np.array(held_out.cases) - fit.window)))
+        labels = [group.packed.labels(fit.delay).ravel() for group in groups]
+        logits = [of_group[nearest].ravel() for of_group in held_out.logits]
+        return calibration(np.concatenate(labels), np.concatenate(logits))
+
+    found = {POOLED: rows([fit.pooled], fit.pooled_windows)}
     if fit.groups:
-        owners = [g.packed.labels(fit.delay) for g in fit.groups]
-        place = _place(fit.windows, fit.window)
-        logits = [logits[place] for logits in fit.windows.logits]
-        joined = _Joined(np.concatenate([x.ravel() for x in owners]))
-        flat = np.concatenate([x.ravel() for x in logits])
-        found["personal"] = calibration(joined, flat, fit.delay)  # type: ignore[arg-type]
+        found["personal"] = rows(fit.groups, fit.windows)
     return found
 
 
-class _Joined:
-    """Labels of several groups, in the form of one."""
-
-    def __init__(self, labels: np.ndarray):
-        self._labels = labels
-        self.packed = self
-
-    def labels(self, delay: int) -> np.ndarray:
-        return self._labels
-
-
 def moments_figure(fit: StudyFit, seed: int) -> Figure:
-    """Cost over time on rides that were stopped: which moments added up."""
-    rides = sample_rides(fit, seed)
-    figure = _figure(9.0, 1.7 * len(rides) + 0.6)
-    every = figure.subplots(len(rides), 1, squeeze=False)[:, 0]
-    for axes, ride in zip(every, rides, strict=True):
-        name = ride.supervisor if ride.supervisor in fit.observers else POOLED
+    """Cost over time on showings that were stopped: which moments added up."""
+    showings = sample_showings(fit, seed)
+    figure = _figure(9.0, 1.7 * len(showings) + 0.6)
+    every = figure.subplots(len(showings), 1, squeeze=False)[:, 0]
+    for axes, showing in zip(every, showings, strict=True):
+        name = showing.supervisor if showing.supervisor in fit.observers else POOLED
         observer = fit.observers[name]
-        felt = discomfort(observer, ride.observations, ride.actions)
-        steps = np.arange(len(ride))
+        felt = discomfort(observer, showing.observations, showing.actions)
+        steps = np.arange(len(showing))
         axes.bar(steps, felt.costs, width=1.0, color=ORANGE, label="cost")
         axes.plot(steps, felt.accumulated, color=BLUE, label="accumulated")
         axes.axhline(float(observer.bias), color=GREY, linestyle=":", label="bias")
-        axes.axvline(len(ride) - 1, color=RED, label="stop")
-        axes.set_xlim(-1, max(len(r) for r in rides))
-        axes.set_title(f"ride {ride.ride}, {ride.supervisor}", fontsize=9, loc="left")
+        axes.axvline(len(showing) - 1, color=RED, label="stop")
+        axes.set_xlim(-1, max(len(r) for r in showings))
+        axes.set_title(
+            f"ride {showing.ride}, {showing.supervisor}", fontsize=9, loc="left"
+        )
     every[0].legend(frameon=False, ncols=4, loc="upper right", fontsize=8)
-    every[-1].set_xlabel("decision")
+    every[-1].set_xlabel("step")
     return figure
 
 
-def sample_rides(fit: StudyFit, seed: int) -> list[WatchedRide]:
-    """Some stopped rides, of different supervisors first."""
+def sample_showings(fit: StudyFit, seed: int) -> list[ShowingData]:
+    """Some stopped showings, of different supervisors first."""
     rng = np.random.default_rng(seed)
-    stopped = [ride for ride in fit.pooled.rides if ride.end == "stopped"]
+    stopped = [showing for showing in fit.pooled.showings if showing.end == "stopped"]
     mixed = [stopped[i] for i in rng.permutation(len(stopped))]
     turns: dict[str, int] = {}
     ranked = []
-    for ride in mixed:
-        turns[ride.supervisor] = turns.get(ride.supervisor, 0) + 1
-        ranked.append((turns[ride.supervisor], ride.supervisor, ride))
+    for showing in mixed:
+        turns[showing.supervisor] = turns.get(showing.supervisor, 0) + 1
+        ranked.append((turns[showing.supervisor], showing.supervisor, showing))
     ranked.sort(key=lambda entry: entry[:2])
-    return [ride for _, _, ride in ranked[:SAMPLE_RIDES]]
+    return [showing for _, _, showing in ranked[:SAMPLE_SIZE]]
 
 
 def save_figures(folder: Path, fit: StudyFit, seed: int) -> list[str]:
@@ -148,11 +138,6 @@ def save_figures(folder: Path, fit: StudyFit, seed: int) -> list[str]:
     for name, figure in figures.items():
         figure.savefig(folder / name)
     return list(figures)
-
-
-def _place(held_out: HeldOut, window: int) -> int:
-    """Which case is nearest to a window."""
-    return int(np.argmin(np.abs(np.array(held_out.cases) - window)))
 
 
 def _curve(axes: Any, found: HeldOut, seed: int, colour: str, label: str) -> None:

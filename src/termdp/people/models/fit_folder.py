@@ -7,15 +7,13 @@ DIR/index.html              the same to look at, with the figures beside it
 """
 
 import html
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from termdp.envs.passenger_cost import PERCEPT_NAMES
+from termdp.files import draft_of, write_json
 from termdp.observer_file import save_observer
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
@@ -23,12 +21,12 @@ from termdp.people.models.window_choice import HeldOut
 
 _CAPTIONS = {
     "windows.svg": "How well models with different memories explain rides that they "
-    "have not seen. Bands: 95% intervals over rides.",
-    "delays.svg": "The same for different times from making up one's mind to pressing.",
-    "calibration.svg": "Of the decisions with a predicted chance of a stop, how many "
-    "were stopped; held out. Bars: 95% intervals.",
+    "have not seen. Bands: 95% intervals over showings.",
+    "delays.svg": "The same for different reaction delays.",
+    "calibration.svg": "The share of steps that were stopped, against the predicted "
+    "chance of a stop; held out. Bars: 95% intervals.",
     "moments.svg": "Rides that were stopped, as the supervisor's own model sees them: "
-    "which decisions cost how much, and how it added up.",
+    "the cost of each step, and how costs added up.",
 }
 
 
@@ -44,27 +42,22 @@ def check_new(folder: Path) -> None:
 def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
     """Write everything; the folder appears whole or not at all. Returns the summary."""
     check_new(folder)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
-    draft.mkdir(parents=True)
-    try:
-        summary = summarise(study, fit, seed)
+    summary = summarise(study, fit, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(folder) as draft:
+        draft.mkdir()
         for name, observer in fit.observers.items():
             facts = {
                 "study": study,
                 "supervisor": name,
                 "reaction_delay": fit.delay,
                 "stops": summary["supervisors"][name]["stops"],
-                "rides": summary["supervisors"][name]["rides"],
+                "reviews": summary["supervisors"][name]["reviews"],
             }
             save_observer(draft / observer_name(name), observer, facts)
         fit_figures.save_figures(draft, fit, seed)
-        (draft / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+        write_json(draft / "summary.json", summary)
         (draft / "index.html").write_text(_page(summary), encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()
-        os.replace(draft, folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return summary
 
 
@@ -79,8 +72,8 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
     groups = {POOLED: fit.pooled, **{group.name: group for group in fit.groups}}
     return {
         "study": study,
-        "rides": len(fit.pooled.rides),
-        "stops": sum(ride.end == "stopped" for ride in fit.pooled.rides),
+        "reviews": len(fit.pooled.showings),
+        "stops": sum(showing.end == "stopped" for showing in fit.pooled.showings),
         "window": fit.window,
         "chosen_window": fit.best_window,
         "chosen_window_interval": np.quantile(
@@ -94,8 +87,8 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
         "calibration": fit_figures.calibration_rows(fit),
         "supervisors": {
             name: {
-                "rides": len(group.rides),
-                "stops": sum(ride.end == "stopped" for ride in group.rides),
+                "reviews": len(group.showings),
+                "stops": sum(showing.end == "stopped" for showing in group.showings),
                 "bias": float(fit.observers[name].bias),
                 "minds": minded(fit, name),
             }
@@ -105,7 +98,7 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
 
 
 def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
-    """What a model minds: mean cost of decisions with a percept, over those without."""
+    """What a model minds: mean cost of steps with a percept, minus that of the others."""
     group = fit.pooled if name == POOLED else _named(fit, name)
     packed = group.packed
     used = packed.owner >= 0
@@ -156,7 +149,7 @@ def _curve(found: HeldOut, seed: int) -> list[dict[str, Any]]:
 def _page(summary: dict[str, Any]) -> str:
     low, high = summary["chosen_window_interval"]
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{row['rides']}</td><td>{row['stops']}</td>"
+        f"<tr><td>{html.escape(name)}</td><td>{row['reviews']}</td><td>{row['stops']}</td>"
         f"<td>{row['bias']:.2f}</td><td>"
         + html.escape(
             "; ".join(
@@ -173,7 +166,7 @@ def _page(summary: dict[str, Any]) -> str:
     )
     name = html.escape(summary["study"])
     return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{name}: passenger model</title>
+<html lang="en"><meta charset="utf-8"><title>{name}: fitted observer</title>
 <meta name="viewport" content="width=device-width">
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
@@ -183,12 +176,12 @@ table {{ border-collapse: collapse }} td, th {{ padding: .2rem .8rem; text-align
 figure {{ margin: 2rem 0 }} img {{ max-width: 100% }} figcaption {{ color: #4a5568 }}
 </style>
 <h1>{name}</h1>
-<p>{summary["stops"]} stops in {summary["rides"]} reviews. Chosen window:
-<b>{summary["chosen_window"]} decisions</b> (95% of bootstraps within {low} and {high});
+<p>{summary["stops"]} stops in {summary["reviews"]} reviews. Chosen window:
+<b>{summary["chosen_window"]} steps</b> (95% of bootstraps within {low} and {high});
 window of the saved observers: {summary["window"]}. Reaction delay:
-{summary["reaction_delay"]} decisions.</p>
+{summary["reaction_delay"]} steps.</p>
 <table><tr><th>model</th><th>reviews</th><th>stops</th><th>bias</th>
-<th>extra cost of decisions with …</th></tr>{rows}</table>
+<th>extra cost of steps with …</th></tr>{rows}</table>
 {figures}
 </html>
 """

@@ -12,7 +12,7 @@ from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import PassengerCost
 from termdp.observer import Observer
 from termdp.people.driving.rides import game, replay
-from termdp.people.models.watched import WatchedRide
+from termdp.people.models.showing_data import ShowingData
 from termdp.people.models.window_choice import (
     FIRST_WINDOW,
     FitSettings,
@@ -27,7 +27,7 @@ from termdp.people.models.window_choice import (
 from termdp.people.records.dataset import ride_of
 
 MEMBERS = 3
-MIN_RIDES = 20
+MIN_REVIEWS = 20
 POOLED = "pooled"
 
 
@@ -36,7 +36,7 @@ class StudyFit:
     """What was found in a study.
 
     Attributes:
-        delay: the reaction delay, in decisions.
+        delay: the reaction delay, in steps.
         window: the window of the saved observers.
         best_window: the one chosen by held-out likelihood; `window` unless that was
             asked for.
@@ -45,9 +45,9 @@ class StudyFit:
             supervisor with enough stops.
         pooled_windows: one model for all, by window, held out.
         groups: the supervisors with models of their own.
-        pooled: everybody together.
-        observers: the final models by name, fitted to all rides.
-        constant: log-likelihood per ride of a model without costs.
+        pooled: all supervisors together.
+        observers: the final models by name, fitted to all showings.
+        constant: log-likelihood per showing of a model without costs.
     """
 
     delay: int
@@ -62,78 +62,78 @@ class StudyFit:
     constant: float
 
 
-def showings_of(record: dict[str, Any]) -> list[WatchedRide]:
+def showings_of(record: dict[str, Any]) -> list[ShowingData]:
     """The showings of a study's record (`study_files.study_record`, `dataset.read`)."""
     names = [row["name"] for row in record["supervisors"]]
     rides = {row["number"]: row for row in record["rides"]}
-    needed = {episode["ride"] for episode in record["episodes"]}
+    needed = {row["ride"] for row in record["showings"]}
     again = {number: replay(ride_of(rides[number])) for number in sorted(needed)}
     found = []
-    for episode in record["episodes"]:
-        played = again[episode["ride"]]
+    for row in record["showings"]:
+        played = again[row["ride"]]
         own_end = "game_over" if played.game_over[-1] else "truncated"
-        length = episode["decision"] + 1 if episode["stopped"] else len(played)
+        length = row["step"] + 1 if row["stopped"] else len(played)
         found.append(
-            WatchedRide(
-                ride=str(episode["ride"]),
-                supervisor=names[episode["supervisor"]],
+            ShowingData(
+                ride=str(row["ride"]),
+                supervisor=names[row["supervisor"]],
                 observations=played.observations[:length],
                 actions=played.ride.actions[:length],
-                end="stopped" if episode["stopped"] else own_end,
+                end="stopped" if row["stopped"] else own_end,
             )
         )
     return found
 
 
-def check_enough(rides: Sequence[WatchedRide], name: str) -> None:
-    """Refuse studies that say too little."""
-    if len(rides) < MIN_RIDES:
+def check_enough(showings: Sequence[ShowingData], name: str) -> None:
+    """Refuse studies with too few reviews or stops to fit."""
+    if len(showings) < MIN_REVIEWS:
         raise ValueError(
-            f"expected at least {MIN_RIDES} reviewed rides in study {name}, got "
-            f"{len(rides)}: let supervisors review more"
+            f"expected at least {MIN_REVIEWS} reviewed rides in study {name}, got "
+            f"{len(showings)}: let supervisors review more"
         )
-    stops = sum(ride.end == "stopped" for ride in rides)
-    if stops < MIN_RIDES or stops == len(rides):
+    stops = sum(showing.end == "stopped" for showing in showings)
+    if stops < MIN_REVIEWS or stops == len(showings):
         raise ValueError(
-            f"expected at least {MIN_RIDES} stops in study {name}, and some rides "
-            f"without, got {stops} stops in {len(rides)} reviews: nothing can be "
+            f"expected at least {MIN_REVIEWS} stops in study {name}, and some rides "
+            f"without, got {stops} stops in {len(showings)} reviews: nothing can be "
             "learned from that"
         )
 
 
 def fit_study(
-    rides: Sequence[WatchedRide],
+    showings: Sequence[ShowingData],
     settings: FitSettings,
     window: int | None = None,
-    listen: Callable[[str], None] = lambda what: None,
+    on_progress: Callable[[str], None] = lambda what: None,
 ) -> StudyFit:
-    """Choose delay and window, then fit everybody's models.
+    """Choose delay and window, then fit the observers.
 
     Args:
-        rides: the showings.
+        showings: the showings.
         settings: how to fit.
         window: the window of the saved observers; None for the chosen one.
-        listen: hears what is being done.
+        on_progress: called with what is being done.
     """
     road = game().road
-    listen("looking at the rides")
-    groups = personal_groups(road, rides, settings)
-    pooled = make_group(road, POOLED, list(rides), settings)
+    on_progress("reading the showings")
+    groups = personal_groups(road, showings, settings)
+    pooled = make_group(road, POOLED, list(showings), settings)
     shared = pooled_settings(settings)
-    judged, how = (groups, settings) if groups else ([pooled], shared)
-    listen("comparing reaction delays")
+    compared, how = (groups, settings) if groups else ([pooled], shared)
+    on_progress("comparing reaction delays")
     pairs = [(FIRST_WINDOW, delay) for delay in settings.delays]
-    delays = compare(judged, pairs, settings.delays, how)
+    delays = compare(compared, pairs, settings.delays, how)
     delay = delays.best
     pairs = [(window, delay) for window in settings.windows]
-    listen("comparing windows, everybody together")
+    on_progress("comparing windows, all supervisors together")
     together = compare([pooled], pairs, settings.windows, shared)
     windows = together
     if groups:
-        listen("comparing windows, supervisor by supervisor")
+        on_progress("comparing windows, a model for each supervisor")
         windows = compare(groups, pairs, settings.windows, settings)
     chosen = windows.best if window is None else window
-    listen("fitting the observers")
+    on_progress("fitting the observers")
     observers = final_observers(road, [pooled], chosen, delay, shared)
     if groups:
         observers |= final_observers(road, groups, chosen, delay, settings)
@@ -148,12 +148,12 @@ def fit_study(
         groups=groups,
         pooled=pooled,
         observers=observers,
-        constant=constant_log_likelihood(labels, len(rides)),
+        constant=constant_log_likelihood(labels, len(showings)),
     )
 
 
 def pooled_settings(settings: FitSettings) -> FitSettings:
-    """For everybody together: larger draws, as there is more to see."""
+    """Settings for one model of all supervisors: larger draws, because of more data."""
     draws = 2 * settings.config.segments_per_step
     config = dataclasses.replace(settings.config, segments_per_step=draws)
     return dataclasses.replace(settings, config=config)
@@ -166,7 +166,7 @@ def final_observers(
     delay: int,
     settings: FitSettings,
 ) -> dict[str, Observer]:
-    """For each group an ensemble on all its rides; each member has its bootstrap."""
+    """For each group an ensemble on all its showings; each member has its bootstrap."""
     config = dataclasses.replace(settings.config, members=MEMBERS)
     settings = dataclasses.replace(settings, config=config)
     fitted = fit_whole(groups, window, delay, settings)
@@ -184,17 +184,15 @@ def final_observers(
 
 
 def calibration(
-    group: Group, logits: np.ndarray, delay: int, num_bins: int = 10
+    labels: np.ndarray, logits: np.ndarray, num_bins: int = 10
 ) -> list[dict[str, float]]:
     """Predicted against actual stops in bins of equal numbers of expected stops.
 
     Args:
-        group: whose rides.
-        logits: held-out, `[T, N]`.
-        delay: the labels' delay.
-        num_bins: at most so many.
+        labels: STOPPED, NOT_STOPPED or NO_LABEL, of any shape.
+        logits: held-out, of the same shape.
+        num_bins: the largest number of bins.
     """
-    labels = group.packed.labels(delay)
     used = labels != NO_LABEL
     chance = 1.0 / (1.0 + np.exp(-logits[used].astype(np.float64)))
     stopped = labels[used] == STOPPED
@@ -212,7 +210,7 @@ def calibration(
                     "predicted": float(chance[inside].mean()),
                     "observed": rate,
                     "standard_error": error,
-                    "decisions": len(inside),
+                    "steps": len(inside),
                 }
             )
     return rows

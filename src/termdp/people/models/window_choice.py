@@ -1,14 +1,14 @@
 """Which window and which delay: by the likelihood of rides that a model has not seen.
 
-Every ride is held out once (all showings of it together). Passengers differ, and who has
-borne a lot without stopping is likely a patient one: a pooled model takes that for
-forgetting, and would choose too short a window. So where supervisors have stopped often
-enough, each is described by a model of its own, and the window is the one under which
-these explain best what was held out, all supervisors together.
+Every ride is held out once, with all its showings. Supervisors differ in patience: one
+who has borne much without a stop is likely a patient one. A pooled model mistakes that
+for forgetting and would choose too short a window. So each supervisor with enough stops
+gets a model of their own. The chosen window is the one under which these models explain
+the held-out showings best, all supervisors together.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,12 @@ import numpy as np
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.envs.backseat_road import Road
-from termdp.people.models.watched import (
+from termdp.people.models.showing_data import (
     PADDING,
     Packed,
-    WatchedRide,
+    ShowingData,
     folds,
-    pack_rides,
+    pack_showings,
 )
 from termdp.people.models.window_fit import FIT, FitData, Fitted, Task, fit_many
 
@@ -32,7 +32,6 @@ DELAYS = (0, 1, 2, 3, 4)
 FIRST_WINDOW = 35
 MIN_STOPS = 20
 BOOTSTRAPS = 2000
-Listen = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ class FitSettings:
 
     Attributes:
         windows: which to compare.
-        delays: reaction delays to compare, in decisions.
+        delays: reaction delays to compare, in steps.
         num_folds: parts of the cross-validation.
         config: networks and rates.
         seed: of folds, draws and bootstraps.
@@ -59,38 +58,38 @@ class Group:
     """Showings that one model describes, packed, with their folds."""
 
     name: str
-    rides: list[WatchedRide]
+    showings: list[ShowingData]
     packed: Packed
     fold: np.ndarray
 
 
 def personal_groups(
-    road: Road, rides: Sequence[WatchedRide], settings: FitSettings
+    road: Road, showings: Sequence[ShowingData], settings: FitSettings
 ) -> list[Group]:
     """One group for each supervisor with enough stops."""
     found = []
-    for name in sorted({ride.supervisor for ride in rides}):
-        mine = [ride for ride in rides if ride.supervisor == name]
-        if sum(ride.end == "stopped" for ride in mine) >= MIN_STOPS:
+    for name in sorted({showing.supervisor for showing in showings}):
+        mine = [showing for showing in showings if showing.supervisor == name]
+        if sum(showing.end == "stopped" for showing in mine) >= MIN_STOPS:
             found.append(make_group(road, name, mine, settings))
     return found
 
 
 def make_group(
-    road: Road, name: str, rides: list[WatchedRide], settings: FitSettings
+    road: Road, name: str, showings: list[ShowingData], settings: FitSettings
 ) -> Group:
     """Pack showings that belong together."""
-    fold = folds(rides, settings.num_folds, settings.seed)
-    return Group(name, rides, pack_rides(road, rides), fold)
+    fold = folds(showings, settings.num_folds, settings.seed)
+    return Group(name, showings, pack_showings(road, showings), fold)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What models made of rides that they had not seen.
+    """How well models explain showings that they have not seen.
 
     Attributes:
         cases: windows or delays, `[W]`.
-        log_likelihoods: of each ride under each case, `[W, R]`.
+        log_likelihoods: of each showing under each case, `[W, R]`.
         logits: per group, held-out logits `[W, T, N]`.
     """
 
@@ -100,18 +99,18 @@ class HeldOut:
 
     @property
     def means(self) -> np.ndarray:
-        """Held-out log-likelihood per ride, `[W]`."""
+        """Held-out log-likelihood per showing, `[W]`."""
         return self.log_likelihoods.mean(axis=1)
 
     @property
     def best(self) -> int:
-        """The case that explains most."""
+        """The case with the highest likelihood."""
         return self.cases[int(np.argmax(self.means))]
 
     def bootstrap(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """95% intervals of the means `[W, 2]`, and the best case of each resample.
 
-        Whole rides are drawn with replacement: decisions of one ride are not
+        Whole showings are drawn with replacement: steps of one showing are not
         independent.
         """
         rng = np.random.default_rng(seed)
@@ -134,24 +133,24 @@ def compare(
     """
     count = settings.num_folds
     size = max(group.packed.owner.shape[1] for group in groups)
-    num_rides = max(group.packed.num_rides for group in groups)
+    num_showings = max(group.packed.num_showings for group in groups)
     data, tasks = [], []
     for group in groups:
         data.append(_data(group.packed, size))
-        tasks.append(_tasks(group, pairs, size, num_rides, count))
+        tasks.append(_tasks(group, pairs, size, num_showings, count))
     fitted = _fit_groups(
         jax.random.key(settings.seed),
         jax.tree.map(lambda *x: jnp.stack(x), *data),
         jax.tree.map(lambda *x: jnp.stack(x), *tasks),
         settings.config,
-        num_rides,
+        num_showings,
     )
     likelihoods, logits = [], []
     for index, group in enumerate(groups):
         found = np.asarray(fitted.log_likelihoods[index], np.float64)
-        each = found.reshape(len(pairs), count, -1)[..., : group.packed.num_rides]
-        rides = np.arange(group.packed.num_rides)
-        likelihoods.append(each[:, group.fold, rides])
+        each = found.reshape(len(pairs), count, -1)[..., : group.packed.num_showings]
+        showings = np.arange(group.packed.num_showings)
+        likelihoods.append(each[:, group.fold, showings])
         logits.append(_held_out_logits(group, np.asarray(fitted.logits[index]), count))
     return HeldOut(cases, np.concatenate(likelihoods, axis=1), logits)
 
@@ -159,14 +158,14 @@ def compare(
 def fit_whole(
     groups: Sequence[Group], window: int, delay: int, settings: FitSettings
 ) -> Fitted:
-    """One model per group on all its rides, `[groups, 1, ...]`; members bootstrap."""
+    """One model per group on all its showings, `[groups, 1, ...]`; members bootstrap."""
     size = max(group.packed.owner.shape[1] for group in groups)
-    num_rides = max(group.packed.num_rides for group in groups)
+    num_showings = max(group.packed.num_showings for group in groups)
     rng = np.random.default_rng(settings.seed)
-    shape = (1, num_rides, settings.config.members)
+    shape = (1, num_showings, settings.config.members)
     tasks = []
     for group in groups:
-        task = _tasks(group, [(window, delay)], size, num_rides, 1)
+        task = _tasks(group, [(window, delay)], size, num_showings, 1)
         drawn = rng.poisson(1.0, size=shape)
         tasks.append(dataclasses.replace(task, weights=jnp.asarray(drawn, jnp.float32)))
     return _fit_groups(
@@ -174,12 +173,12 @@ def fit_whole(
         jax.tree.map(lambda *x: jnp.stack(x), *(_data(g.packed, size) for g in groups)),
         jax.tree.map(lambda *x: jnp.stack(x), *tasks),
         settings.config,
-        num_rides,
+        num_showings,
     )
 
 
 def _held_out_logits(group: Group, logits: np.ndarray, count: int) -> np.ndarray:
-    """At each decision the logit of the model that had not seen its ride, `[W, T, N]`."""
+    """At each step the logit of the model that had not seen its showing, `[W, T, N]`."""
     owner = group.packed.owner
     logits = logits.reshape(-1, count, *logits.shape[1:])[..., : owner.shape[1]]
     fold = group.fold[np.maximum(owner, 0)]
@@ -187,15 +186,15 @@ def _held_out_logits(group: Group, logits: np.ndarray, count: int) -> np.ndarray
     return picked[:, 0]
 
 
-@jax.jit(static_argnames=("config", "num_rides"))
+@jax.jit(static_argnames=("config", "num_showings"))
 def _fit_groups(
-    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_rides: int
+    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_showings: int
 ) -> Fitted:
-    return jax.vmap(lambda d, t: fit_many(key, d, t, config, num_rides))(data, tasks)
+    return jax.vmap(lambda d, t: fit_many(key, d, t, config, num_showings))(data, tasks)
 
 
 def _data(packed: Packed, size: int) -> FitData:
-    """A group's rides in `size` rows."""
+    """A group's showings in `size` rows."""
     rest = size - packed.owner.shape[1]
     rows = [(0, 0), (0, rest)]
     return FitData(
@@ -209,7 +208,7 @@ def _tasks(
     group: Group,
     pairs: Sequence[tuple[int, int]],
     size: int,
-    num_rides: int,
+    num_showings: int,
     count: int,
 ) -> Task:
     """For every pair one task per fold, which leaves that fold out."""
@@ -221,7 +220,7 @@ def _tasks(
         for delay in {delay for _, delay in pairs}
     }
     kept = np.arange(count)[:, None] != group.fold
-    kept = np.pad(kept, [(0, 0), (0, num_rides - len(group.rides))])
+    kept = np.pad(kept, [(0, 0), (0, num_showings - len(group.showings))])
     return Task(
         window=jnp.asarray([window for window, _ in pairs for _ in range(count)]),
         labels=jnp.asarray(
@@ -231,9 +230,9 @@ def _tasks(
     )
 
 
-def constant_log_likelihood(labels: np.ndarray, num_rides: int) -> float:
-    """Per ride, of the best model without costs: the same chance at every decision."""
+def constant_log_likelihood(labels: np.ndarray, num_showings: int) -> float:
+    """Per showing, of the best model without costs: the same chance at every step."""
     stops, steps = (labels == STOPPED).sum(), (labels != NO_LABEL).sum()
     rate = stops / steps
     total = stops * np.log(rate) + (steps - stops) * np.log1p(-rate)
-    return float(total / num_rides)
+    return float(total / num_showings)

@@ -1,7 +1,7 @@
-"""Fitting the window classifier to passengers' stops, many windows in one program.
+"""Fit the window classifier to supervisors' stops, many windows in one program.
 
 Appendix D ("Human Termination Data"), arXiv:2205.15376: P(stop) = ρ(Σ over the last w
-decisions of c(s, a) − b), for different windows w. The networks, the loss and its priors
+steps of c(s, a) − b), for different windows w. The networks, the loss and its priors
 are those of `termdp.costs`; the window is a traced number, so all windows and all folds
 of the cross-validation are one vmapped program.
 """
@@ -23,7 +23,7 @@ from termdp.termination import window_sums
 
 _NEWTON_STEPS = 25
 
-# Few stops: a small network, and priors strong enough that it cannot learn rides by
+# Few stops: a small network, and priors strong enough that it cannot learn showings by
 # heart; calibration (below) then undoes the shrinking that they bring.
 FIT = CostConfig(
     members=1,
@@ -39,12 +39,12 @@ FIT = CostConfig(
 
 @struct.dataclass
 class FitData:
-    """Rides on the device.
+    """Showings on the device.
 
     Attributes:
         noticed: `[T, N, percepts.SIZE]`.
         starts: `[T, N]`.
-        owner: `[T, N]`, index of the ride, −1 where there is none.
+        owner: `[T, N]`, index of the showing, −1 where there is none.
     """
 
     noticed: jax.Array
@@ -59,7 +59,7 @@ class Task:
     Attributes:
         window: w.
         labels: `[T, N]`, STOPPED, NOT_STOPPED or NO_LABEL.
-        weights: `[R, M]`, how often each ride counts for each member; 0 leaves it out.
+        weights: `[R, M]`, how often each showing counts for each member; 0 leaves it out.
     """
 
     window: jax.Array
@@ -75,8 +75,8 @@ class Fitted:
         costs: the networks.
         scale: what their costs are multiplied by.
         bias: b.
-        logits: `[T, N]` at every decision.
-        log_likelihoods: `[R]` of every ride, those left out included.
+        logits: `[T, N]` at every step.
+        log_likelihoods: `[R]` of every showing, those left out included.
     """
 
     costs: ensemble.CostState
@@ -86,18 +86,18 @@ class Fitted:
     log_likelihoods: jax.Array
 
 
-@partial(jax.jit, static_argnames=("config", "num_rides"))
+@partial(jax.jit, static_argnames=("config", "num_showings"))
 def fit_many(
-    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_rides: int
+    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_showings: int
 ) -> Fitted:
-    """Fit tasks `[J, ...]` side by side; they share initial weights and draws of rides.
+    """Fit tasks `[J, ...]` side by side; they share initial weights and draws.
 
     Args:
         key: random key.
-        data: the rides.
+        data: the showings.
         tasks: what to fit.
         config: sizes and rates; `num_steps` gradient steps.
-        num_rides: R.
+        num_showings: R.
     """
 
     def one(task: Task) -> Fitted:
@@ -107,7 +107,9 @@ def fit_many(
         start = ensemble.biases(costs).mean()
         scale, bias = calibrate(sums, task.labels, weights, start)
         logits = scale * sums - bias
-        likelihoods = ride_log_likelihoods(logits, task.labels, data.owner, num_rides)
+        likelihoods = showing_log_likelihoods(
+            logits, task.labels, data.owner, num_showings
+        )
         return Fitted(costs, scale, bias, logits, likelihoods)
 
     return jax.vmap(one)(tasks)
@@ -135,7 +137,7 @@ def _fit(
 
 
 def _weights(data: FitData, task: Task) -> jax.Array:
-    """The weight of each decision's ride for each member, `[T, N, M]`."""
+    """The weight of each step's showing for each member, `[T, N, M]`."""
     return jnp.where(data.owner[..., None] < 0, 0.0, task.weights[data.owner])
 
 
@@ -146,7 +148,7 @@ def _draw(
     weights: jax.Array,
     config: CostConfig,
 ) -> Segments:
-    """Rows of whole rides for every member."""
+    """Rows of whole showings for every member."""
     shape = (config.members, config.segments_per_step)
     rows = jax.random.randint(key, shape, 0, data.owner.shape[1])
     labels = jnp.moveaxis(labels[:, rows], 0, 1)
@@ -163,20 +165,20 @@ def _draw(
 
 
 def mean_costs(state: ensemble.CostState, noticed: jax.Array) -> jax.Array:
-    """The cost `[...]` of decisions by what is noticed of them: mean over members."""
+    """The cost `[...]` of steps by what is noticed of them: mean over members."""
     actions = jnp.zeros(noticed.shape[:-1], jnp.int32)
     return ensemble.member_costs(state, noticed, actions).mean(axis=0)
 
 
-def ride_log_likelihoods(
-    logits: jax.Array, labels: jax.Array, owner: jax.Array, num_rides: int
+def showing_log_likelihoods(
+    logits: jax.Array, labels: jax.Array, owner: jax.Array, num_showings: int
 ) -> jax.Array:
-    """Log P(what happened) of each ride, `[R]`: the sum over its labelled decisions."""
+    """Log P(what happened) of each showing, `[R]`: the sum over its labelled steps."""
     signed = jnp.where(labels == STOPPED, logits, -logits)
     each = jnp.where(labels == NO_LABEL, 0.0, jax.nn.log_sigmoid(signed))
-    # What belongs to no ride has no label: it adds 0 to the first one.
+    # What belongs to no showing has no label: it adds 0 to the first one.
     place = jnp.maximum(owner, 0).reshape(-1)
-    return jax.ops.segment_sum(each.reshape(-1), place, num_rides)
+    return jax.ops.segment_sum(each.reshape(-1), place, num_showings)
 
 
 def calibrate(
@@ -191,7 +193,7 @@ def calibrate(
     Args:
         sums: C, accumulated costs of the networks.
         labels: STOPPED, NOT_STOPPED or NO_LABEL.
-        weights: how much each decision counts.
+        weights: how much each step counts.
         bias: where to begin.
     """
     used = jnp.where(labels == NO_LABEL, 0.0, weights)

@@ -1,13 +1,12 @@
-"""What people said of rides as a Parquet file, and back: one row per decision shown.
+"""A study as a Parquet file, and back: one row per step that was shown.
 
-The columns are for whoever analyses the data; the file's metadata hold what a store needs
-besides (the study's texts, whole rides with seeds and actions, reasons). Rows follow from
-the metadata by playing the rides again, so an import checks every row against the game.
-docs/people.md describes both.
+The columns are for analysis. The file's metadata hold what a store needs: the study's
+texts, whole rides with seeds and actions, reasons. The rows follow from the metadata by
+playing the rides again, so an import checks every row against the game. docs/people.md
+describes both.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from termdp.files import draft_of
 from termdp.people.driving.rides import Replay, Ride, game, replay
 
-FORMAT, FORMAT_VERSION = "termdp study", 1
+FORMAT, FORMAT_VERSION = "termdp study", 2
 METADATA_KEY = b"termdp_study"
-EPISODES_PER_GROUP = 64
+SHOWINGS_PER_GROUP = 64
 _SHAPE = game().observation_space().shape
 _PACKED = -(-int(np.prod(_SHAPE)) // 8)
 
 COLUMNS = [
-    pa.field("episode", pa.int32(), nullable=False),
+    pa.field("showing", pa.int32(), nullable=False),
     pa.field("step", pa.int32(), nullable=False),
     pa.field("observation", pa.binary(_PACKED), nullable=False),
     pa.field("action", pa.uint8(), nullable=False),
@@ -62,18 +62,14 @@ def write(path: Path, record: dict[str, Any]) -> int:
     """
     content = json.dumps(record, sort_keys=True, ensure_ascii=False)
     schema = pa.schema(COLUMNS, metadata={METADATA_KEY: content.encode()})
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     num_rows = 0
-    try:
-        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            for batch in row_groups(record):
-                writer.write_batch(batch)
-                num_rows += batch.num_rows
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with (
+        draft_of(path) as draft,
+        pq.ParquetWriter(draft, schema, compression="zstd") as writer,
+    ):
+        for batch in row_groups(record):
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
     return num_rows
 
 
@@ -81,41 +77,36 @@ def row_groups(record: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """The rows that a record stands for."""
     rides = {row["number"]: row for row in record["rides"]}
     names = [row["name"] for row in record["supervisors"]]
-    episodes = record["episodes"]
-    for first in range(0, len(episodes), EPISODES_PER_GROUP):
+    showings = record["showings"]
+    for first in range(0, len(showings), SHOWINGS_PER_GROUP):
+        group = showings[first : first + SHOWINGS_PER_GROUP]
         parts = []
-        for number, episode in enumerate(
-            episodes[first : first + EPISODES_PER_GROUP], start=first
-        ):
-            again = _replayed(rides[episode["ride"]])
-            name = names[episode["supervisor"]]
-            parts.append(_episode_rows(number, episode, name, again))
+        for number, showing in enumerate(group, start=first):
+            again = replay(ride_of(rides[showing["ride"]]))
+            name = names[showing["supervisor"]]
+            parts.append(_showing_rows(number, showing, name, again))
         columns = [
             pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
 
 
-def _replayed(row: dict[str, Any]) -> Replay:
-    return replay(ride_of(row))
-
-
 def ride_of(row: dict[str, Any]) -> Ride:
     """A ride of a record."""
     actions = np.frombuffer(row["actions"].encode("ascii"), np.uint8) - ord("0")
-    return Ride(row["seed"], row["policy"], actions)
+    return Ride(row["seed"], row["driver"], actions)
 
 
-def _episode_rows(
-    number: int, episode: dict[str, Any], supervisor: str, again: Replay
+def _showing_rows(
+    number: int, showing: dict[str, Any], supervisor: str, again: Replay
 ) -> list[pa.Array]:
     """One showing: up to the stop, or to the ride's own end."""
-    stopped = episode["stopped"]
-    num = episode["decision"] + 1 if stopped else len(again)
+    stopped = showing["stopped"]
+    num = showing["step"] + 1 if stopped else len(again)
     last = np.arange(num) == num - 1
     none = np.zeros(num, bool)
     packed = pack(again.observations[:num]).tobytes()
-    latency = [None] * (num - 1) + [episode["latency_ms"]]
+    latency = [None] * (num - 1) + [showing["latency_ms"]]
     return [
         pa.array(np.full(num, number, np.int32)),
         pa.array(np.arange(num, dtype=np.int32)),
@@ -160,23 +151,21 @@ def read(path: Path) -> dict[str, Any]:
                     path, f"row group {groups - 1} is not what the game does"
                 )
         if groups != file.num_row_groups:
-            raise _differs(path, "there are more rows than rides were watched")
+            raise _differs(path, "there are more rows than showings")
     return record
 
 
 def _record(path: Path, schema: pa.Schema) -> dict[str, Any]:
     content = (schema.metadata or {}).get(METADATA_KEY)
-    if content is None or schema.remove_metadata() != pa.schema(COLUMNS):
+    record = {} if content is None else json.loads(content)
+    if record.get("format") == FORMAT and record.get("version") != FORMAT_VERSION:
         raise ValueError(
-            f"expected a file of `termdp studies export`, got {path}: its columns or "
-            "metadata are others"
+            f"expected a study's file of version {FORMAT_VERSION}, got version "
+            f"{record.get('version')!r} in {path}: export the study again with this "
+            "version of termdp"
         )
-    record = json.loads(content)
-    if (record.get("format"), record.get("version")) != (FORMAT, FORMAT_VERSION):
-        raise ValueError(
-            f"expected format {FORMAT!r} version {FORMAT_VERSION}, got "
-            f"{record.get('format')!r} version {record.get('version')!r} in {path}"
-        )
+    if record.get("format") != FORMAT or schema.remove_metadata() != pa.schema(COLUMNS):
+        raise _differs(path, "its columns or metadata are others")
     return record
 
 

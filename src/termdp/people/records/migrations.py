@@ -140,7 +140,25 @@ def _version_2(connection: Connection) -> None:
     meta.create_all(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_version_1, _version_2)
+def _version_3(connection: Connection) -> None:
+    """One name per concept: showings, steps and drivers."""
+    for change in (
+        "ALTER TABLE assignments RENAME TO showings",
+        "ALTER TABLE reviews RENAME COLUMN assignment_id TO showing_id",
+        "ALTER TABLE reviews RENAME COLUMN decision TO step",
+        "ALTER TABLE studies RENAME COLUMN decision_ms TO step_ms",
+        "ALTER TABLE rides RENAME COLUMN policy TO driver",
+        "DROP INDEX assignments_by_ride",
+        "CREATE INDEX showings_by_ride ON showings (ride_id)",
+    ):
+        connection.execute(text(change))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    _version_1,
+    _version_2,
+    _version_3,
+)
 NEWEST = len(MIGRATIONS)
 # Any number that nothing else on the server uses.
 _LOCK = 7_301_225

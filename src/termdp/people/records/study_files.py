@@ -1,4 +1,4 @@
-"""A study between store and file: see `dataset` for what the file looks like."""
+"""Export a study from the store to a file and import it; `dataset` has the format."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 from sqlalchemy import select
 
 from termdp.people.records import dataset
-from termdp.people.records.store import ConflictError, Store
-from termdp.people.records.study_records import check_name
+from termdp.people.records.study_store import ConflictError, StudyStore, check_name
 from termdp.people.records.tables import (
-    Assignment,
     Review,
+    Showing,
     StoredRide,
     Study,
     Supervisor,
@@ -20,18 +19,18 @@ _STUDY = (
     "name",
     "title",
     "consent",
-    "decision_ms",
+    "step_ms",
     "repeat_share",
     "seed",
     "created_ms",
 )
 _SUPERVISOR = ("name", "kind", "consent_hash", "joined_ms", "created_ms")
-_RIDE = ("number", "seed", "policy", "crashed", "live", "created_ms")
-_ASSIGNMENT = ("position", "is_repeat", "shown_ms")
+_RIDE = ("number", "seed", "driver", "crashed", "live", "created_ms")
+_SHOWING = ("position", "is_repeat", "shown_ms")
 _REVIEW = (
     "client_id",
     "stopped",
-    "decision",
+    "step",
     "latency_ms",
     "reason",
     "created_ms",
@@ -41,29 +40,29 @@ _REVIEW = (
 )
 
 
-def export_study(store: Store, name: str, path: Path) -> int:
+def export_study(store: StudyStore, name: str, path: Path) -> int:
     """Write a study to a file; returns the number of rows."""
     if not path.parent.is_dir():
         raise ValueError(f"expected a folder for the file, but {path.parent} is none")
     return dataset.write(path, study_record(store, name))
 
 
-def study_record(store: Store, name: str) -> dict[str, Any]:
-    """All of a study as plain data, but for tokens and what nobody has reviewed."""
+def study_record(store: StudyStore, name: str) -> dict[str, Any]:
+    """All of a study as plain data, without tokens and without open showings."""
     study = store.study(name)
     rides = store.rides(name, live=None)
     supervisors = store.supervisors(name)
     numbers = {ride.id: ride.number for ride in rides}
     places = {supervisor.id: i for i, supervisor in enumerate(supervisors)}
-    episodes = [
+    showings = [
         {
-            "supervisor": places[shown.supervisor.id],
-            "ride": numbers[shown.ride.id],
-            **_facts(shown.assignment, _ASSIGNMENT),
-            **_facts(shown.review, _REVIEW),
+            "supervisor": places[showing.supervisor_id],
+            "ride": numbers[showing.ride_id],
+            **_facts(showing, _SHOWING),
+            **_facts(showing.review, _REVIEW),
         }
-        for shown in store.showings(name)
-        if shown.review is not None
+        for showing in store.showings(name)
+        if showing.review is not None
     ]
     return {
         "format": dataset.FORMAT,
@@ -74,11 +73,11 @@ def study_record(store: Store, name: str) -> dict[str, Any]:
         "rides": [
             {**_facts(r, _RIDE), "actions": "".join(map(str, r.actions))} for r in rides
         ],
-        "episodes": episodes,
+        "showings": showings,
     }
 
 
-def import_study(store: Store, path: Path, name: str | None = None) -> str:
+def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
     """Read a file into a store, in one transaction; returns the study's name.
 
     Args:
@@ -113,16 +112,15 @@ def import_study(store: Store, path: Path, name: str | None = None) -> str:
         for row in [*supervisors, *rides.values()]:
             session.add(row)
             session.flush()
-        for episode in record["episodes"]:
-            assignment = Assignment(
-                supervisor_id=supervisors[episode["supervisor"]].id,
-                ride_id=rides[episode["ride"]].id,
-                **{n: episode[n] for n in _ASSIGNMENT},
+        for row in record["showings"]:
+            showing = Showing(
+                supervisor_id=supervisors[row["supervisor"]].id,
+                ride_id=rides[row["ride"]].id,
+                **{n: row[n] for n in _SHOWING},
+                review=Review(**{n: row[n] for n in _REVIEW}),
             )
-            session.add(assignment)
+            session.add(showing)
             session.flush()
-            review = {n: episode[n] for n in _REVIEW}
-            session.add(Review(assignment_id=assignment.id, **review))
     return str(facts["name"])
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 NAME_LENGTH = 64
 REASON_LENGTH = 1000
@@ -36,13 +36,13 @@ class Setting(Base):
 
 
 class Study(Base):
-    """A question put to some supervisors about some rides.
+    """Some rides that some supervisors review.
 
     Attributes:
         name: unique, part of addresses and file names.
         title: for people.
         consent: the text that supervisors agree to before anything else.
-        decision_ms: how long a decision is shown at normal speed.
+        step_ms: how long a step is shown at normal speed.
         repeat_share: share of rides that are shown twice.
         seed: of the supervisors' orders.
         observer: path of the fitted observer's file, if there is one.
@@ -54,7 +54,7 @@ class Study(Base):
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     title: Mapped[str] = mapped_column(Text)
     consent: Mapped[str] = mapped_column(Text)
-    decision_ms: Mapped[int] = mapped_column(Integer)
+    step_ms: Mapped[int] = mapped_column(Integer)
     repeat_share: Mapped[float] = mapped_column(Float(53))
     seed: Mapped[int] = mapped_column(Integer)
     created_ms: Mapped[int] = mapped_column(BigInteger)
@@ -62,7 +62,7 @@ class Study(Base):
 
 
 class Supervisor(Base):
-    """Somebody who watches and stops.
+    """A person or program that watches rides and stops them.
 
     Attributes:
         study_id: the study.
@@ -92,15 +92,15 @@ class Supervisor(Base):
 
 
 class StoredRide(Base):
-    """A ride of a study: seed, policy, actions.
+    """A ride of a study: seed, driver, actions.
 
     Attributes:
         study_id: the study.
         number: from 0 within the study.
         seed: of the road.
-        policy: who drove.
-        actions: one byte per decision.
-        crashed: whether the last decision ends the game.
+        driver: who drove.
+        actions: one byte per step.
+        crashed: whether the last step ends the game.
         live: made for one supervisor's Ride page, not for review.
         created_ms: when recorded.
     """
@@ -111,28 +111,29 @@ class StoredRide(Base):
     study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"))
     number: Mapped[int] = mapped_column(Integer)
     seed: Mapped[int] = mapped_column(BigInteger)
-    policy: Mapped[str] = mapped_column(Text)
+    driver: Mapped[str] = mapped_column(Text)
     actions: Mapped[bytes] = mapped_column(LargeBinary)
     crashed: Mapped[bool] = mapped_column(Boolean)
     live: Mapped[bool] = mapped_column(Boolean)
     created_ms: Mapped[int] = mapped_column(BigInteger)
 
 
-class Assignment(Base):
-    """One showing of a ride to a supervisor.
+class Showing(Base):
+    """One ride shown to one supervisor.
 
     Attributes:
         supervisor_id: who watches.
-        ride_id: what.
-        position: in the supervisor's own random order.
-        is_repeat: shown before, to measure consistency.
-        shown_ms: when its ride was first fetched; None before.
+        ride_id: what they watch.
+        position: its place in the supervisor's own random order.
+        is_repeat: whether they have seen this ride before, to measure consistency.
+        shown_ms: when the ride was first fetched; None before.
+        review: what they did; None before.
     """
 
-    __tablename__ = "assignments"
+    __tablename__ = "showings"
     __table_args__ = (
         UniqueConstraint("supervisor_id", "position"),
-        Index("assignments_by_ride", "ride_id"),
+        Index("showings_by_ride", "ride_id"),
     )
     id: Mapped[int] = mapped_column(primary_key=True)
     supervisor_id: Mapped[int] = mapped_column(ForeignKey("supervisors.id"))
@@ -140,17 +141,20 @@ class Assignment(Base):
     position: Mapped[int] = mapped_column(Integer)
     is_repeat: Mapped[bool] = mapped_column(Boolean)
     shown_ms: Mapped[int | None] = mapped_column(BigInteger)
+    supervisor: Mapped[Supervisor] = relationship(lazy="joined", innerjoin=True)
+    ride: Mapped[StoredRide] = relationship(lazy="joined", innerjoin=True)
+    review: Mapped["Review | None"] = relationship(lazy="joined")
 
 
 class Review(Base):
-    """What a supervisor made of a showing: a stop, or none up to the ride's end.
+    """What a supervisor did at a showing: a stop, or none up to the ride's end.
 
     Attributes:
-        assignment_id: the showing.
+        showing_id: the showing.
         client_id: made by the browser, the same in every retry.
         stopped: whether they stopped it.
-        decision: the decision that was on screen at the stop; the last one without.
-        latency_ms: from the beginning of that decision on screen to the stop, by the
+        step: the step on screen at the stop; the last step without a stop.
+        latency_ms: from the beginning of that step on screen to the stop, by the
             supervisor's own clock; None without a stop.
         reason: in their words; None if not said.
         speed: how fast the ride was shown, 1 is normal.
@@ -161,12 +165,10 @@ class Review(Base):
 
     __tablename__ = "reviews"
     id: Mapped[int] = mapped_column(primary_key=True)
-    assignment_id: Mapped[int] = mapped_column(
-        ForeignKey("assignments.id"), unique=True
-    )
+    showing_id: Mapped[int] = mapped_column(ForeignKey("showings.id"), unique=True)
     client_id: Mapped[str] = mapped_column(String(64))
     stopped: Mapped[bool] = mapped_column(Boolean)
-    decision: Mapped[int] = mapped_column(Integer)
+    step: Mapped[int] = mapped_column(Integer)
     latency_ms: Mapped[int | None] = mapped_column(Integer)
     reason: Mapped[str | None] = mapped_column(Text)
     created_ms: Mapped[int] = mapped_column(BigInteger)
@@ -176,13 +178,13 @@ class Review(Base):
 
 
 class Drive(Base):
-    """A drive by a person, for the high scores; played again by the server.
+    """A supervisor's own drive, for the high scores; played again by the server.
 
     Attributes:
         supervisor_id: who drove.
         client_id: made by the browser, the same in every retry.
         seed: of the road.
-        actions: one byte per decision.
+        actions: one byte per step.
         score: the return.
         coins: collected.
         overtaken: cars passed.

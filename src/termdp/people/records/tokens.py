@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_FORM = re.compile(r"[A-Za-z0-9_-]{16,128}")
-
-
+FORM = r"[A-Za-z0-9_-]{16,128}"
+# The environment variable with the admin's token.
+ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
 # A token that was replaced by another one works for this long at most.
 REMEMBERED_SECONDS = 5.0
 MAX_REMEMBERED = 10_000
@@ -47,7 +47,7 @@ def digest(token: str) -> str:
 
 def is_well_formed(token: object) -> bool:
     """Whether this could be a token at all."""
-    return isinstance(token, str) and _FORM.fullmatch(token) is not None
+    return isinstance(token, str) and re.fullmatch(FORM, token) is not None
 
 
 def same(digest_a: str, digest_b: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,17 +14,18 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.showing_records import Showing
-from termdp.people.records.store import Store, to_ride
-from termdp.people.records.study_records import DEFAULT_CONSENT
-from termdp.people.records.tables import NAME_LENGTH, TEXT_LENGTH
+from termdp.people.records.study_store import StudyStore, to_ride
+from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import MAX_ID, store_call, who
-from termdp.people.server.fields import RefusedError, read_fields
+from termdp.people.server.api import store_call, who
+from termdp.people.server.bodies import (
+    InvitesBody,
+    RefusedError,
+    RidesBody,
+    StudyBody,
+    read_body,
+)
 from termdp.people.server.limits import bearer
-
-MAX_RIDES = 5000
-MAX_INVITES = 500
 
 
 def must_be_admin(request: Request) -> None:
@@ -45,46 +47,36 @@ async def studies(request: Request) -> Response:
 async def create_study(request: Request) -> Response:
     """A new study without rides."""
     must_be_admin(request)
-    fields = await read_fields(request)
-    name = fields.text("name", NAME_LENGTH)
-    title = fields.text("title", TEXT_LENGTH, "")
-    consent = fields.text("consent", TEXT_LENGTH, DEFAULT_CONSENT)
-    decision_ms = fields.integer("decision_ms", 20, 5000, 200)
-    share = fields.number("repeat_share", 0, 1, 0.1)
-    seed = fields.integer("seed", 0, MAX_ID, 0)
-    fields.done()
-    create = request.app.state.store.create_study
-    study = await store_call(create, name, title, consent, decision_ms, share, seed)
+    body = await read_body(request, StudyBody)
+    study = await store_call(request.app.state.store.create_study, **asdict(body))
     return JSONResponse({"study": study.name}, 201)
 
 
 async def add_rides(request: Request) -> Response:
     """Let the server's drivers drive rides for a study."""
-    from termdp.people.records.new_rides import add_driven
+    from termdp.people.driving.rides import record_rides
 
     must_be_admin(request)
-    fields = await read_fields(request)
-    count = fields.integer("count", 1, MAX_RIDES)
-    decisions = fields.integer("decisions", 1, 2000, 200)
-    seed = fields.integer("seed", 0, MAX_ID, 0)
-    fields.done()
+    body = await read_body(request, RidesBody)
     state = request.app.state
     name = request.path_params["study"]
     await store_call(state.store.study, name)
-    drivers = await run_in_threadpool(state.garage.drivers)
-    await store_call(add_driven, state.store, name, drivers, count, decisions, seed)
-    return JSONResponse({"study": name, "added": count}, 201)
+    drivers = await run_in_threadpool(state.ride_pool.drivers)
+    wanted = (body.count, body.steps, body.seed)
+    driven = await run_in_threadpool(record_rides, drivers, *wanted)
+    await store_call(state.store.add_rides, name, *driven)
+    return JSONResponse({"study": name, "added": body.count}, 201)
 
 
 async def invite(request: Request) -> Response:
     """Invite tokens, one per name; shown this once."""
     must_be_admin(request)
-    fields = await read_fields(request)
-    names = fields.texts("names", MAX_INVITES, NAME_LENGTH)
-    kind = fields.text("kind", 16, "person")
-    fields.done()
+    body = await read_body(request, InvitesBody)
     store, study = request.app.state.store, request.path_params["study"]
-    made = {name: await store_call(store.invite, study, name, kind) for name in names}
+    made = {
+        name: await store_call(store.invite, study, name, body.kind)
+        for name in body.names
+    }
     return JSONResponse({"study": study, "invites": made}, 201)
 
 
@@ -98,14 +90,14 @@ async def study_results(request: Request) -> Response:
     return JSONResponse(await store_call(_all_results, store, name))
 
 
-def _all_results(store: Store, name: str) -> dict[str, Any]:
+def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
     study = store.study(name)
     showings = store.showings(name)
     (counts,) = [row for row in store.studies() if row["name"] == name]
     return {
         **counts,
-        "decision_ms": study.decision_ms,
-        "per_supervisor": results.supervisors_table(showings, study.decision_ms),
+        "step_ms": study.step_ms,
+        "per_supervisor": results.supervisors_table(showings, study.step_ms),
         "agreement": results.agreement_table(showings),
         "per_ride": results.rides_table(showings),
         "has_observer": study.observer is not None and Path(study.observer).exists(),
@@ -113,27 +105,27 @@ def _all_results(store: Store, name: str) -> dict[str, Any]:
 
 
 async def own_results(request: Request) -> Response:
-    """A supervisor's own numbers; others' would not leave them unbiased."""
+    """A supervisor's own numbers, not those of others, which could influence them."""
     study, supervisor = await who(request)
     store = request.app.state.store
     answer = await store_call(_own_results, store, study.name, supervisor.id)
     return JSONResponse({"study": study.name, "title": study.title, **answer})
 
 
-def _own_results(store: Store, name: str, supervisor_id: int) -> dict[str, Any]:
+def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, Any]:
     everything = store.showings(name)
     mine = [s for s in everything if s.supervisor.id == supervisor_id]
     done, total = store.progress(supervisor_id)
-    rows = results.supervisors_table(mine, store.study(name).decision_ms)
+    rows = results.supervisors_table(mine, store.study(name).step_ms)
     rides = [
-        {key: row[key] for key in ("ride", "decisions", "crashed", "verdicts")}
+        {key: row[key] for key in ("ride", "steps", "crashed", "reviews")}
         for row in results.rides_table(mine)
     ]
     return {
         "reviewed": done,
         "total": total,
         "mine": rows[0] if rows else None,
-        # Who has seen all can no longer be led by what others think.
+        # Others cannot influence a supervisor who has reviewed everything.
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,
     }
@@ -142,7 +134,7 @@ def _own_results(store: Store, name: str, supervisor_id: int) -> dict[str, Any]:
 def _own_agreement(
     everything: list[Showing], mine: list[Showing]
 ) -> list[dict[str, Any]]:
-    """Agreement with each of the others, who stay nameless."""
+    """Agreement with each of the others, without their names."""
     if not mine:
         return []
     name = mine[0].supervisor.name
@@ -151,14 +143,14 @@ def _own_agreement(
 
 
 async def ride_curve(request: Request) -> Response:
-    """A ride, and what the study's fitted observer feels along it."""
+    """A ride, and the discomfort of the study's fitted observer along it."""
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
     store = request.app.state.store
     return JSONResponse(await store_call(_ride_curve, store, name, number))
 
 
-def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
+def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
     from termdp.people.driving.track import ride_data
 
     study = store.study(name)
@@ -168,8 +160,8 @@ def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
     ride = to_ride(found[0])
     answer: dict[str, Any] = {
         "ride": number,
-        "policy": ride.policy,
-        "decision_ms": study.decision_ms,
+        "driver": ride.driver,
+        "step_ms": study.step_ms,
         **ride_data(ride),
         "discomfort": None,
     }
@@ -185,7 +177,7 @@ def _ride_curve(store: Store, name: str, number: int) -> dict[str, Any]:
 def _discomfort(path: str, stamp: int, seed: int, actions: bytes) -> dict[str, Any]:
     """Accumulated cost and stop probability by the observer in a file.
 
-    `stamp`, when the file was written, makes the cache forget an older one.
+    `stamp` is the time of the file: a newer file is not answered from the cache.
     """
     import termdp
     from termdp.people.driving.rides import Ride, replay

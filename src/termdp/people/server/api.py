@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -15,33 +16,46 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.showing_records import Verdict, record_live, record_review
-from termdp.people.records.study_records import record_join
+from termdp.people.records.study_store import (
+    ReviewInput,
+    record_join,
+    record_live,
+    record_review,
+)
 from termdp.people.records.tables import (
     NAME_LENGTH,
-    REASON_LENGTH,
-    Assignment,
     Drive,
-    StoredRide,
+    Showing,
     Study,
     Supervisor,
 )
-from termdp.people.server.fields import Fields, RefusedError, read_fields
+from termdp.people.server.bodies import (
+    DRIVE_STEPS,
+    DriveBody,
+    FinishBody,
+    GuestBody,
+    InviteBody,
+    JoinBody,
+    ReasonBody,
+    RefusedError,
+    StopBody,
+    read_body,
+)
 from termdp.people.server.limits import bearer
 
 MAX_ID = 2**31 - 1
-MAX_LATENCY_MS = 600_000
-DRIVE_DECISIONS = 2000
 Found = TypeVar("Found")
 
 
-def store_call(function: Callable[..., Found], *args: Any) -> Awaitable[Found]:
+def store_call(
+    function: Callable[..., Found], *args: Any, **more: Any
+) -> Awaitable[Found]:
     """Ask the store without holding up other requests."""
-    return run_in_threadpool(partial(function, *args))
+    return run_in_threadpool(partial(function, *args, **more))
 
 
 async def write(request: Request, job: Callable[[Session], Found]) -> Found:
-    """Run a job together with others that wait; it is on disk when this returns."""
+    """Run a job in the writer; its change is on disk when this returns."""
     return await asyncio.wrap_future(request.app.state.writer.submit(job))
 
 
@@ -76,10 +90,8 @@ def showing_id(request: Request) -> int:
 
 async def invite(request: Request) -> Response:
     """What an invite is for, and the text to agree to."""
-    fields = await read_fields(request)
-    token = fields.token("invite")
-    fields.done()
-    study, supervisor = await store_call(request.app.state.store.invited, token)
+    body = await read_body(request, InviteBody)
+    study, supervisor = await store_call(request.app.state.store.invited, body.invite)
     return JSONResponse(
         {
             "study": study.name,
@@ -92,32 +104,25 @@ async def invite(request: Request) -> Response:
 
 
 async def guest(request: Request) -> Response:
-    """An invite for whoever comes, where the server runs without tokens."""
+    """An invite for anybody, if the server runs without tokens."""
     state = request.app.state
     if state.settings.tokens:
         raise RefusedError(403, "this server needs an invite link: ask for one")
-    fields = await read_fields(request)
-    name = fields.text("name", NAME_LENGTH)
-    study = fields.text("study", NAME_LENGTH, state.settings.practice)
-    fields.done()
-    unique = f"{name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
+    body = await read_body(request, GuestBody)
+    study = state.settings.practice if body.study is None else body.study
+    unique = f"{body.name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
     return JSONResponse({"invite": await store_call(state.store.invite, study, unique)})
 
 
 async def join(request: Request) -> Response:
     """Record the consent and hand out the token for all further requests."""
-    fields = await read_fields(request)
-    token, nonce = fields.token("invite"), fields.token("nonce")
-    consent = fields.text("consent_hash", 64)
-    fields.done()
-    granted = await write(
-        request, lambda session: record_join(session, token, nonce, consent)
-    )
+    body = await read_body(request, JoinBody)
+    granted = await write(request, lambda session: record_join(session, **asdict(body)))
     return JSONResponse({"token": granted})
 
 
 async def me(request: Request) -> Response:
-    """Who I am, and how far."""
+    """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
     done, total = await store_call(request.app.state.store.progress, supervisor.id)
     return JSONResponse(
@@ -125,7 +130,7 @@ async def me(request: Request) -> Response:
             "name": supervisor.name,
             "study": study.name,
             "title": study.title,
-            "decision_ms": study.decision_ms,
+            "step_ms": study.step_ms,
             "reviewed": done,
             "total": total,
         }
@@ -139,12 +144,12 @@ async def next_ride(request: Request) -> Response:
     """The ride to review now; `ride` is null when all have been."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    row = await store_call(store.next_showing, supervisor.id)
+    found = await store_call(store.next_showing, supervisor.id)
     done, total = await store_call(store.progress, supervisor.id)
     answer: dict[str, Any] = {"reviewed": done, "total": total, "ride": None}
-    if row is not None:
-        await store_call(store.showing, supervisor.id, row[0].id)
-        answer["ride"] = await shown(study, *row)
+    if found is not None:
+        await store_call(store.showing, supervisor.id, found.id)
+        answer["ride"] = await ride_to_show(study, found)
     return JSONResponse(answer)
 
 
@@ -152,29 +157,27 @@ async def showing(request: Request) -> Response:
     """One ride again."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    row = await store_call(store.showing, supervisor.id, showing_id(request))
-    return JSONResponse(await shown(study, *row))
+    found = await store_call(store.showing, supervisor.id, showing_id(request))
+    return JSONResponse(await ride_to_show(study, found))
 
 
 async def live(request: Request) -> Response:
     """A ride with an agent that drives now, for this supervisor alone."""
     study, supervisor = await who(request)
     state = request.app.state
-    ride, crashed = await run_in_threadpool(state.garage.take)
-    row = await write(
+    ride, crashed = await run_in_threadpool(state.ride_pool.take)
+    made = await write(
         request,
         lambda session: record_live(session, supervisor.id, ride, crashed),
     )
-    return JSONResponse(await shown(study, *row))
+    return JSONResponse(await ride_to_show(study, made))
 
 
-async def shown(
-    study: Study, assignment: Assignment, ride: StoredRide
-) -> dict[str, Any]:
+async def ride_to_show(study: Study, showing: Showing) -> dict[str, Any]:
     """A ride as the browser gets it; nothing in it says who drove."""
+    ride = showing.ride
     data = await run_in_threadpool(encoded, ride.seed, ride.actions)
-    decision_ms = study.decision_ms
-    return {"showing": assignment.id, "decision_ms": decision_ms, **json.loads(data)}
+    return {"showing": showing.id, "step_ms": study.step_ms, **json.loads(data)}
 
 
 @lru_cache(maxsize=4096)
@@ -187,70 +190,48 @@ def encoded(seed: int, actions: bytes) -> str:
     return json.dumps(ride_data(ride), separators=(",", ":"))
 
 
-# Judging
-
-
-def _how_it_was_shown(fields: Fields) -> dict[str, Any]:
-    return {
-        "client_id": fields.client_id(),
-        "speed": fields.number("speed", 0.05, 20, 1.0),
-        "replays": fields.integer("replays", 0, 10_000, 0),
-        "client_ms": fields.optional_integer("client_ms", -(2**53), 2**53),
-    }
+# Reviewing
 
 
 async def stop(request: Request) -> Response:
     """A stop; the answer comes when it is on disk."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    verdict = Verdict(
-        stopped=True,
-        decision=fields.integer("decision", 0, 10_000),
-        latency_ms=fields.integer("latency_ms", 0, MAX_LATENCY_MS),
-        reason=fields.text("reason", REASON_LENGTH, ""),
-        **_how_it_was_shown(fields),
-    )
-    fields.done()
-    return await _judge(request, supervisor, verdict)
+    body = await read_body(request, StopBody)
+    given = ReviewInput(stopped=True, **asdict(body))
+    return await _review(request, supervisor, given)
 
 
 async def finish(request: Request) -> Response:
     """Watched to the end without a stop."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    verdict = Verdict(stopped=False, decision=0, **_how_it_was_shown(fields))
-    fields.done()
-    return await _judge(request, supervisor, verdict)
+    body = await read_body(request, FinishBody)
+    given = ReviewInput(stopped=False, **asdict(body))
+    return await _review(request, supervisor, given)
 
 
-async def _judge(
-    request: Request, supervisor: Supervisor, verdict: Verdict
+async def _review(
+    request: Request, supervisor: Supervisor, given: ReviewInput
 ) -> Response:
     number = showing_id(request)
     review = await write(
         request,
-        lambda session: record_review(session, supervisor.id, number, verdict),
+        lambda session: record_review(session, supervisor.id, number, given),
     )
     return JSONResponse(
-        {"stopped": review.stopped, "decision": review.decision, "on_disk": True}
+        {"stopped": review.stopped, "step": review.step, "on_disk": True}
     )
 
 
 async def reason(request: Request) -> Response:
-    """Why, said afterwards."""
+    """The reason for a stop, sent later."""
     _, supervisor = await who(request)
-    fields = await read_fields(request)
-    fields.client_id()
-    words = fields.text("reason", REASON_LENGTH)
-    fields.done()
-    number = showing_id(request)
-    await store_call(
-        request.app.state.store.set_reason, supervisor.id, number, words.strip()
-    )
-    return JSONResponse({"reason": words.strip()})
+    words = (await read_body(request, ReasonBody)).reason.strip()
+    set_reason = request.app.state.store.set_reason
+    await store_call(set_reason, supervisor.id, showing_id(request), words)
+    return JSONResponse({"reason": words})
 
 
-# Driving oneself
+# Driving
 
 
 async def road(request: Request) -> Response:
@@ -259,12 +240,12 @@ async def road(request: Request) -> Response:
 
     study, _ = await who(request)
     seed = secrets.randbelow(MAX_ID)
-    found = await run_in_threadpool(track, seed, DRIVE_DECISIONS + 1)
+    found = await run_in_threadpool(track, seed, DRIVE_STEPS + 1)
     return JSONResponse(
         {
             "seed": seed,
-            "decisions": DRIVE_DECISIONS,
-            "decision_ms": study.decision_ms,
+            "steps": DRIVE_STEPS,
+            "step_ms": study.step_ms,
             **found,
         }
     )
@@ -273,15 +254,9 @@ async def road(request: Request) -> Response:
 async def drive(request: Request) -> Response:
     """A drive that is over: played again here, then kept for the high scores."""
     study, supervisor = await who(request)
-    fields = await read_fields(request)
-    client_id = fields.client_id()
-    seed = fields.integer("seed", 0, MAX_ID)
-    actions = fields.text("actions", DRIVE_DECISIONS)
-    fields.done()
-    if not actions or set(actions) - set("012"):
-        raise RefusedError(422, "expected actions to be digits 0, 1 and 2")
-    numbers = await run_in_threadpool(_play_again, seed, actions)
-    kept = Drive(client_id=client_id, seed=seed, **numbers)
+    body = await read_body(request, DriveBody)
+    numbers = await run_in_threadpool(_play_again, body.seed, body.actions)
+    kept = Drive(client_id=body.client_id, seed=body.seed, **numbers)
     store = request.app.state.store
     kept = await store_call(store.add_drive, supervisor.id, kept)
     scores = await store_call(store.high_scores, study.id)
@@ -290,7 +265,7 @@ async def drive(request: Request) -> Response:
 
 
 def _play_again(seed: int, actions: str) -> dict[str, Any]:
-    """The numbers of a drive by the game itself, whatever the browser thinks."""
+    """The numbers of a drive by the game itself, not by the browser."""
     from termdp.people.driving.rides import Ride, replay
 
     ride = Ride(seed, "person", np.frombuffer(actions.encode(), np.uint8) - ord("0"))

@@ -1,10 +1,11 @@
-"""The web application: pages, the interface they use, and what guards both."""
+"""The web application: pages, their HTTP interface, limits and errors."""
 
 import contextlib
 import mimetypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -16,21 +17,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
-from termdp.people.records.store import (
+from termdp.people.records.study_store import (
     ConflictError,
     NotFoundError,
-    Store,
+    StudyStore,
     UnreachableError,
 )
 from termdp.people.server import admin_api, api, limits
-from termdp.people.server.fields import RefusedError
-from termdp.people.server.garage import Garage, scripted_drivers
+from termdp.people.server.bodies import RefusedError
+from termdp.people.server.ride_pool import RidePool, scripted_drivers
 from termdp.people.server.writer import Writer
 
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
 
-PAGES = ("join", "drive", "ride", "review", "results", "admin")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _KINDS = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 
@@ -41,7 +41,7 @@ class Settings:
 
     Attributes:
         tokens: whether supervisors need an invite; without, anybody may join.
-        decisions: longest ride on the Ride page.
+        steps: longest ride on the Ride page.
         practice: the study that visitors without an invite join.
         allowed_hosts: names under which the server may be addressed.
         supervisor_rate: requests of one supervisor.
@@ -49,7 +49,7 @@ class Settings:
     """
 
     tokens: bool = True
-    decisions: int = 250
+    steps: int = 250
     practice: str = "practice"
     allowed_hosts: tuple[str, ...] = ("*",)
     supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
@@ -57,7 +57,7 @@ class Settings:
 
 
 def make_app(
-    store: Store,
+    store: StudyStore,
     admin_hash: str,
     settings: Settings,
     load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
@@ -99,18 +99,18 @@ def make_app(
     app.state.settings = settings
     app.state.admin_hash = admin_hash
     app.state.known = tokens.Known()
-    app.state.garage = Garage(load_drivers, settings.decisions, api.encoded)
+    app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded)
     return app
 
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     app.state.writer = Writer(app.state.store.database)
-    app.state.garage.start()
+    app.state.ride_pool.start()
     try:
         yield
     finally:
-        app.state.garage.close()
+        app.state.ride_pool.close()
         app.state.writer.close()
 
 
@@ -118,7 +118,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 def web_files() -> dict[str, bytes]:
-    """All files of the pages by name; what is not among them does not exist."""
+    """All files of the pages by name; nothing else is served."""
     folder = files("termdp.people") / "web"
     return {
         entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()
@@ -127,6 +127,10 @@ def web_files() -> dict[str, bytes]:
 
 def _page_routes() -> list[Route]:
     content = web_files()
+    frame = Template(content.pop("frame.html").decode())
+    pages = [name for name in content if name.endswith(".html")]
+    for name in pages:
+        content[name] = _framed(frame, name.removesuffix(".html"), content[name])
 
     def page(name: str) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -140,14 +144,27 @@ def _page_routes() -> list[Route]:
             raise RefusedError(404, "no such file")
         return _file(name, content[name])
 
-    routes = [Route("/", page("index.html"))]
-    routes += [Route(f"/{name}", page(f"{name}.html")) for name in PAGES]
-    # A service worker governs the folder it comes from: this one all pages.
+    routes = [
+        Route(
+            "/" if name == "index.html" else f"/{name.removesuffix('.html')}",
+            page(name),
+        )
+        for name in pages
+    ]
+    # A service worker controls the folder it comes from: here all pages.
     routes.append(Route("/worker.js", page("worker.js")))
     routes.append(Route("/api/health", _health))
     routes.append(Route("/api/game", _game))
     routes.append(Route("/static/{name:str}", static))
     return routes
+
+
+def _framed(frame: Template, name: str, main: bytes) -> bytes:
+    """A whole page: the common frame around the page's own part."""
+    title = "Backseat Driver"
+    if name != "index":
+        title = f"{name.capitalize()} · {title}"
+    return frame.substitute(title=title, name=name, main=main.decode()).encode()
 
 
 def _file(name: str, content: bytes) -> Response:
@@ -159,7 +176,7 @@ def _file(name: str, content: bytes) -> Response:
 async def _health(request: Request) -> Response:
     """Whether the server is up and its drivers are ready."""
     state = request.app.state
-    ready = state.garage.is_ready
+    ready = state.ride_pool.is_ready
     return JSONResponse(
         {"status": "ok", "drivers_ready": ready, "tokens": state.settings.tokens}
     )
@@ -194,7 +211,7 @@ async def _unreachable(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Our own mistake: the log has it, the answer says no more than that."""
+    """A mistake in the server: the details are in the log, not in the answer."""
     headers = limits.SECURITY_HEADERS
     return JSONResponse({"error": "the server failed"}, 500, headers=headers)
 

@@ -85,12 +85,12 @@ class Client:
         return self.request("POST", "/api/live", {})
 
     def stop(
-        self, showing: int, decision: int, latency_ms: int = 0, reason: str = ""
+        self, showing: int, step: int, latency_ms: int = 0, reason: str = ""
     ) -> dict[str, Any]:
-        """Stop a ride at a decision; returns when the stop is on the server's disk."""
+        """Stop a ride at a step; returns when the stop is on the server's disk."""
         body = {
             "id": secrets.token_urlsafe(16),
-            "decision": decision,
+            "step": step,
             "latency_ms": latency_ms,
             "reason": reason,
             "client_ms": time.time_ns() // 1_000_000,
@@ -109,10 +109,10 @@ class Client:
         return self.request("POST", "/api/admin/studies", {"name": name, **settings})
 
     def add_rides(
-        self, study: str, count: int, decisions: int = 200, seed: int = 0
+        self, study: str, count: int, steps: int = 200, seed: int = 0
     ) -> dict[str, Any]:
         """Let the server's drivers drive rides for a study."""
-        body = {"count": count, "decisions": decisions, "seed": seed}
+        body = {"count": count, "steps": steps, "seed": seed}
         return self.request("POST", f"/api/admin/studies/{study}/rides", body)
 
     def invite(

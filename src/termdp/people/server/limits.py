@@ -1,4 +1,4 @@
-"""What stands before every request: limits of size and rate, headers for the answer."""
+"""Limits of size and rate for every request, and headers for every answer."""
 
 import time
 from collections import OrderedDict
@@ -45,7 +45,7 @@ ADDRESS_RATE = Rate(per_second=50, burst=600)
 
 
 class Buckets:
-    """How many requests each sender has left; forgets who has been silent longest."""
+    """How many requests each sender has left; forgets the longest silent ones."""
 
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic):
         self.rate = rate
@@ -65,7 +65,7 @@ class Buckets:
 
 
 class RateLimit:
-    """Refuse who asks too often: by token once it has proved good, else by address."""
+    """Refuse too many requests: by token once it was accepted, else by address."""
 
     def __init__(
         self,

@@ -8,27 +8,23 @@ from typing import Any
 import numpy as np
 
 from termdp.people.driving.ride import Ride
-from termdp.people.records.showing_records import Showing
+from termdp.people.records.tables import Showing
 
 
-def supervisors_table(
-    showings: list[Showing], decision_ms: int
-) -> list[dict[str, Any]]:
-    """One row per supervisor: reviews, stops, reaction, agreement with themselves."""
+def supervisors_table(showings: list[Showing], step_ms: int) -> list[dict[str, Any]]:
+    """One row per supervisor: reviews, stops, reaction time, agreement on repeats."""
     mine: dict[str, list[Showing]] = defaultdict(list)
-    for shown in showings:
-        mine[shown.supervisor.name].append(shown)
+    for showing in showings:
+        mine[showing.supervisor.name].append(showing)
     return [
-        _supervisor_row(name, [s for s in rows if s.review], decision_ms)
+        _supervisor_row(name, [s for s in rows if s.review], step_ms)
         for name, rows in mine.items()
     ]
 
 
-def _supervisor_row(
-    name: str, reviewed: list[Showing], decision_ms: int
-) -> dict[str, Any]:
+def _supervisor_row(name: str, reviewed: list[Showing], step_ms: int) -> dict[str, Any]:
     stops = [s for s in reviewed if s.review is not None and s.review.stopped]
-    times = [reaction_ms(s, decision_ms) for s in stops]
+    times = [reaction_ms(s, step_ms) for s in stops]
     known = sorted(t for t in times if t is not None)
     return {
         "name": name,
@@ -41,33 +37,33 @@ def _supervisor_row(
     }
 
 
-def reaction_ms(shown: Showing, decision_ms: int) -> float | None:
+def reaction_ms(showing: Showing, step_ms: int) -> float | None:
     """Time on screen from the last thing the driver did to the stop.
 
-    What a driver does is to take a coin or to change lanes; None if it had done nothing
-    before the stop. Pauses do not count.
+    Counted is the last coin or lane change; None if there was neither before the stop.
+    Pauses do not count.
     """
-    review = shown.review
+    review = showing.review
     if review is None or not review.stopped:
         return None
-    events = _events(shown.ride.seed, shown.ride.actions)
-    before = [event for event in events if event <= review.decision]
+    events = _events(showing.ride.seed, showing.ride.actions)
+    before = [event for event in events if event <= review.step]
     if not before:
         return None
-    shown_ms = (review.decision - before[-1]) * decision_ms / review.speed
+    shown_ms = (review.step - before[-1]) * step_ms / review.speed
     return float(shown_ms + (review.latency_ms or 0))
 
 
 @lru_cache(maxsize=8192)
 def _events(seed: int, actions: bytes) -> tuple[int, ...]:
-    """Decisions in which the driver took a coin or changed lanes."""
+    """Steps in which the driver took a coin or changed lanes."""
     from termdp.people.driving.rides import (
         replay,  # the game itself: loaded when needed
     )
 
     again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8)))
     lanes = np.asarray(again.states.agent)
-    # A crash in the middle of a change leaves the old lane: its heading tells.
+    # A crash during a lane change leaves the car in its old lane: look at its heading.
     heading = np.asarray(again.states.heading)[1:]
     moved = (lanes[1:] != lanes[:-1]) | (heading != 0)
     return tuple(np.flatnonzero(moved | (again.coins > 0)).tolist())
@@ -80,39 +76,37 @@ def _quartiles(values: list[float]) -> list[float] | None:
 
 
 def _self_agreement(reviewed: list[Showing]) -> dict[str, Any] | None:
-    """How often the second verdict on a ride was as the first."""
-    first = {s.ride.id: s for s in reviewed if not s.assignment.is_repeat}
+    """How often the second review of a ride agreed with the first."""
+    first = {s.ride.id: s for s in reviewed if not s.is_repeat}
     pairs = [
-        (first[s.ride.id], s)
-        for s in reviewed
-        if s.assignment.is_repeat and s.ride.id in first
+        (first[s.ride.id], s) for s in reviewed if s.is_repeat and s.ride.id in first
     ]
     return _agreement(pairs) if pairs else None
 
 
 def agreement_table(showings: list[Showing]) -> list[dict[str, Any]]:
     """One row per pair of supervisors that reviewed rides in common."""
-    verdicts: dict[str, dict[int, Showing]] = defaultdict(dict)
-    for shown in showings:
-        if shown.review is not None and not shown.assignment.is_repeat:
-            verdicts[shown.supervisor.name][shown.ride.id] = shown
+    reviewed: dict[str, dict[int, Showing]] = defaultdict(dict)
+    for showing in showings:
+        if showing.review is not None and not showing.is_repeat:
+            reviewed[showing.supervisor.name][showing.ride.id] = showing
     rows = []
-    for a, b in combinations(sorted(verdicts), 2):
-        common = sorted(verdicts[a].keys() & verdicts[b].keys())
+    for a, b in combinations(sorted(reviewed), 2):
+        common = sorted(reviewed[a].keys() & reviewed[b].keys())
         if common:
-            pairs = [(verdicts[a][ride], verdicts[b][ride]) for ride in common]
+            pairs = [(reviewed[a][ride], reviewed[b][ride]) for ride in common]
             rows.append({"a": a, "b": b, **_agreement(pairs)})
     return rows
 
 
 def _agreement(pairs: list[tuple[Showing, Showing]]) -> dict[str, Any]:
-    """Verdicts compared: same end, Cohen's kappa, distance between two stops."""
+    """Reviews compared: same end, Cohen's kappa, distance between two stops."""
     reviews = [(a.review, b.review) for a, b in pairs]
     stops = np.array(
         [(bool(a and a.stopped), bool(b and b.stopped)) for a, b in reviews]
     )
     gaps = [
-        abs(a.decision - b.decision)
+        abs(a.step - b.step)
         for a, b in reviews
         if a is not None and b is not None and a.stopped and b.stopped
     ]
@@ -120,15 +114,15 @@ def _agreement(pairs: list[tuple[Showing, Showing]]) -> dict[str, Any]:
         "rides": len(pairs),
         "same": float(np.mean(stops[:, 0] == stops[:, 1])),
         "kappa": cohens_kappa(stops),
-        "gap_decisions": float(np.mean(gaps)) if gaps else None,
+        "gap_steps": float(np.mean(gaps)) if gaps else None,
     }
 
 
 def cohens_kappa(stops: np.ndarray) -> float | None:
-    """Agreement beyond chance of two columns of verdicts, `[N, 2] bool`.
+    """Agreement beyond chance of two columns of stops, `[N, 2] bool`.
 
-    κ = (p − e)/(1 − e), p the share of equal verdicts, e what independent verdicts with
-    the same stop rates would give; None where chance alone makes them equal (e = 1).
+    κ = (p − e)/(1 − e), p the share of equal rows, e the share that independent columns
+    with the same stop rates would give; None where chance alone makes them equal (e = 1).
     """
     rates = stops.mean(axis=0)
     by_chance = rates.prod() + (1 - rates).prod()
@@ -141,25 +135,25 @@ def cohens_kappa(stops: np.ndarray) -> float | None:
 def rides_table(showings: list[Showing]) -> list[dict[str, Any]]:
     """One row per ride that somebody reviewed: who stopped it when."""
     rows: dict[int, dict[str, Any]] = {}
-    for shown in showings:
-        if shown.review is None:
+    for showing in showings:
+        if showing.review is None:
             continue
-        ride, review = shown.ride, shown.review
+        ride, review = showing.ride, showing.review
         row = rows.setdefault(
             ride.number,
             {
                 "ride": ride.number,
-                "policy": ride.policy,
-                "decisions": len(ride.actions),
+                "driver": ride.driver,
+                "steps": len(ride.actions),
                 "crashed": ride.crashed,
-                "verdicts": [],
+                "reviews": [],
             },
         )
-        row["verdicts"].append(
+        row["reviews"].append(
             {
-                "supervisor": shown.supervisor.name,
-                "stop": review.decision if review.stopped else None,
-                "repeat": shown.assignment.is_repeat,
+                "supervisor": showing.supervisor.name,
+                "stop": review.step if review.stopped else None,
+                "repeat": showing.is_repeat,
                 "reason": review.reason,
             }
         )

@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from termdp.people.records import tokens
-from termdp.people.records.store import Store
+from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
-from termdp.people.server.garage import scripted_drivers
+from termdp.people.server.ride_pool import scripted_drivers
 
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
 
 ADMIN_SETTING = "admin_token_sha256"
-ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
 FIRST_VISITOR = "first-visitor"
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What somebody who starts a server needs to know.
+    """What the person who starts a server needs to know.
 
     Attributes:
         url: where it is.
@@ -37,7 +36,7 @@ class Opening:
 
 
 def check_host(host: str, with_tokens: bool) -> None:
-    """Only this machine's own people may come without a token."""
+    """Allow visitors without a token only on this machine."""
     if not with_tokens and host not in LOOPBACK:
         raise ValueError(
             f"expected tokens with --host {host}: a server that others can reach must "
@@ -62,21 +61,22 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise ValueError(
             f"expected a free port, but {host}:{port} cannot be used "
-            f"({error.strerror}): stop who uses it or give another --port"
+            f"({error.strerror}): stop the program that uses it or give another --port"
         ) from error
     return listener
 
 
-def admin_token(store: Store) -> tuple[str | None, str]:
-    """A token made just now (or None) and the digest of the one that counts.
+def admin_token(store: StudyStore) -> tuple[str | None, str]:
+    """A token made just now (or None), and the digest of the valid one.
 
     The environment's token comes first, then the store's; a new store gets a new one.
     """
-    given = os.environ.get(ADMIN_VARIABLE)
+    given = os.environ.get(tokens.ADMIN_VARIABLE)
     if given is not None:
         if not tokens.is_well_formed(given):
             raise ValueError(
-                f"expected {ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' or '_'"
+                f"expected {tokens.ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' "
+                "or '_', got another text"
             )
         return None, tokens.digest(given)
     known = store.setting(ADMIN_SETTING)
@@ -87,8 +87,8 @@ def admin_token(store: Store) -> tuple[str | None, str]:
     return made, tokens.digest(made)
 
 
-def prepare(store: Store, settings: Settings, url: str) -> tuple[str, Opening]:
-    """The admin token's digest, and an opening; a new store gets a practice study."""
+def prepare(store: StudyStore, settings: Settings, url: str) -> tuple[str, Opening]:
+    """The admin token's digest, and what to print; a new store gets a practice study."""
     made, admin_hash = admin_token(store)
     invite = None
     if not any(row["name"] == settings.practice for row in store.studies()):
@@ -102,25 +102,25 @@ def serve(
     db: str,
     host: str,
     port: int,
-    policies: Path | None,
+    agents: Path | None,
     settings: Settings,
-    announce: Callable[[Opening], None],
+    on_start: Callable[[Opening], None],
 ) -> None:
     """Run until interrupted."""
     import uvicorn
 
-    # Rides are simulated in a thread beside the requests: let these in ten times as
-    # often as Python does by itself (every 5 ms).
+    # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
+    # not every 5 ms as Python does by itself, so that requests do not wait.
     sys.setswitchinterval(0.0005)
     check_host(host, settings.tokens)
-    loader = _loader(policies)
+    loader = _loader(agents)
     with bind(host, port) as listener:
         actual = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        store = Store.open(db)
+        store = StudyStore.open(db)
         try:
             if host in LOOPBACK:
-                # A page elsewhere must not reach this server under a name of its own.
+                # Other sites must not reach this server under a name of their own.
                 hosts = ("127.0.0.1", "localhost", "[::1]")
                 settings = replace(settings, allowed_hosts=hosts)
             admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
@@ -134,27 +134,27 @@ def serve(
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
             )
-            announce(opening)
+            on_start(opening)
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             store.close()
 
 
-def _loader(policies: Path | None) -> "Callable[[], Sequence[Driver]]":
-    """How the garage gets its drivers; a wrong folder is refused at once."""
-    if policies is None:
+def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
+    """How the ride pool gets its drivers; a wrong folder is refused at once."""
+    if agents is None:
         return scripted_drivers
-    if not policies.is_dir():
-        raise ValueError(f"expected a folder of runs, got {policies}: no such folder")
-    if not any(policies.glob("**/config.json")):
+    if not agents.is_dir():
+        raise ValueError(f"expected a folder of runs, got {agents}: no such folder")
+    if not any(agents.glob("**/config.json")):
         raise ValueError(
-            f"expected runs in {policies}, found none: train one with `termdp train "
-            f"backseat termpg --out {policies}/NAME`, or leave out --policies"
+            f"expected runs in {agents}, found none: train one with `termdp train "
+            f"backseat termpg --out {agents}/NAME`, or leave out --agents"
         )
 
     def load() -> "Sequence[Driver]":
         from termdp.people.driving.trained import drivers_in
 
-        return drivers_in(policies)
+        return drivers_in(agents)
 
     return load

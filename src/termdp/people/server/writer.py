@@ -1,4 +1,4 @@
-"""Many writes, few waits for the disk: what arrives together is committed together.
+"""Writes that arrive together are committed together: fewer waits for the disk.
 
 A write is done when its future has a result, and by then it is on disk.
 """

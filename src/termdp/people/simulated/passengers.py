@@ -1,15 +1,15 @@
-"""Five SIMULATED passengers: rules that nobody wrote down for the agent, and human flaws.
+"""Five SIMULATED passengers: programs with unwritten rules and human flaws.
 
-No human data exists in this project. These passengers stand in for people, so that the
-whole way from rides to a fitted observer can be tested end to end, against a truth that
-is known. Each has its own idea of discomfort (a cost per decision), patience, memory,
-reaction time and lapses of attention:
+No human data exists in this project. These passengers stand in for supervisors, so that
+the whole way from rides to a fitted observer can be tested against a known truth. Each
+has its own idea of discomfort (a cost per step), patience, memory, reaction time and
+lapses of attention:
 
-    P(decides to stop) = ρ(strictness · (Σ of noticed discomfort − patience)),
+    P(wants to stop) = ρ(strictness · (Σ of noticed discomfort − patience)),
 
-the sum running over the last `memory` decisions. The hand moves later: the stop comes
-`reaction time` after the decision, if the ride has not ended by then. While attention is
-elsewhere nothing is noticed and nothing decided. Now and then a finger slips.
+where the sum runs over the last `memory` steps. The stop comes one reaction time later,
+if the ride has not ended by then. While attention is elsewhere, nothing is noticed and
+no stop is wanted. Now and then a finger slips.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def coins(ride: Sight) -> np.ndarray:
 
 
 def jerks(ride: Sight) -> np.ndarray:
-    """Hectic sequences: 1 for the third lane change within four decisions."""
+    """Hectic sequences: 1 for the third lane change within four steps."""
     changes = (ride.moves != 0).astype(float)
     recent = changes.copy()
     for age in (1, 2, 3):
@@ -89,13 +89,13 @@ class Passenger:
         name: contains the word "simulated".
         rules: how much it minds each thing.
         patience: discomfort within the memory at which a stop is as likely as not.
-        strictness: how sharply it decides around its patience.
-        memory: decisions that it remembers.
-        reaction_ms: median time from the decision to the hand.
+        strictness: how sharply the chance of a stop rises around its patience.
+        memory: steps that it remembers.
+        reaction_ms: median time from wanting a stop to pressing.
         reaction_spread: standard deviation of the logarithm of that time.
-        distraction: probability per decision that attention wanders off.
-        distraction_length: mean length of such a lapse, in decisions.
-        slips: probability per decision of a stop for no reason.
+        distraction: probability per step that attention wanders off.
+        distraction_length: mean length of such a lapse, in steps.
+        slips: probability per step of a stop for no reason.
         talkative: share of stops after which it says why.
     """
 
@@ -112,18 +112,18 @@ class Passenger:
     talkative: float = 0.5
 
     def discomfort(self, ride: Sight) -> np.ndarray:
-        """What each decision adds to its discomfort, `[T]`."""
+        """What each step adds to its discomfort, `[T]`."""
         total = np.zeros(len(ride))
         for name, weight in self.rules._asdict().items():
             if weight:
                 total += weight * RULES[name](ride)
         return total
 
-    def reason(self, ride: Sight, decision: int) -> str:
+    def reason(self, ride: Sight, step: int) -> str:
         """What weighed most within its memory."""
-        first = max(0, decision + 1 - self.memory)
+        first = max(0, step + 1 - self.memory)
         weighed = {
-            name: weight * RULES[name](ride)[first : decision + 1].sum()
+            name: weight * RULES[name](ride)[first : step + 1].sum()
             for name, weight in self.rules._asdict().items()
             if weight
         }
@@ -134,18 +134,18 @@ class Reaction(NamedTuple):
     """What a passenger did with a ride.
 
     Attributes:
-        decision: the decision during which it pressed stop; None if it did not.
-        latency_ms: from making up its mind to pressing; None likewise.
+        step: the step during which it pressed stop; None if it did not.
+        latency_ms: from wanting the stop to pressing; None likewise.
         reason: what it says; None if nothing.
     """
 
-    decision: int | None
+    step: int | None
     latency_ms: float | None
     reason: str | None
 
 
 def react(
-    passenger: Passenger, ride: Sight, rng: np.random.Generator, decision_ms: float
+    passenger: Passenger, ride: Sight, rng: np.random.Generator, step_ms: float
 ) -> Reaction:
     """Watch a ride and stop it, or not.
 
@@ -153,7 +153,7 @@ def react(
         passenger: who watches.
         ride: what is to be seen.
         rng: all that is random in the passenger.
-        decision_ms: how long a decision is on the screen.
+        step_ms: how long a step is on the screen.
     """
     length = len(ride)
     attentive = _attention(passenger, length, rng)
@@ -170,7 +170,7 @@ def react(
     if not wants.any():
         return Reaction(None, None, None)
     made_up = int(np.argmax(wants))
-    pressed = made_up + round(latency / decision_ms)
+    pressed = made_up + round(latency / step_ms)
     if pressed >= length:
         return Reaction(None, None, None)
     reason = passenger.reason(ride, made_up) if speaks else None
@@ -180,7 +180,7 @@ def react(
 def _attention(
     passenger: Passenger, length: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Whether it looks at each decision, `[T]`."""
+    """Whether it looks at each step, `[T]`."""
     attentive = np.ones(length, bool)
     begins = np.flatnonzero(rng.random(length) < passenger.distraction)
     lengths = rng.geometric(1.0 / passenger.distraction_length, size=len(begins))

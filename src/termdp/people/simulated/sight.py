@@ -1,7 +1,8 @@
 """What can be seen of a ride in the browser, as arrays: for simulated passengers.
 
-The page gets the road's sizes, the things that appear on it and the driver's actions;
-so do simulated passengers, and nothing else. From these the ride is rebuilt here.
+The page gets the road's sizes, the cars and coins that appear on it, and the driver's
+actions. Simulated passengers get the same and nothing else. This module rebuilds the
+ride from it.
 """
 
 import dataclasses
@@ -18,11 +19,11 @@ FAR = 99
 
 @dataclasses.dataclass(frozen=True)
 class Sight:
-    """A ride of T decisions, as somebody sees it who watches closely.
+    """A ride of T steps, as a close watcher sees it.
 
     Attributes:
-        moves: `[T]`, −1, 0 or 1: the lane change of each decision (0 at the edge).
-        coins: `[T]`, coins taken in each decision.
+        moves: `[T]`, −1, 0 or 1: the lane change of each step (0 at the edge).
+        coins: `[T]`, coins taken in each step.
         free_ahead: `[T]`, free rows in front of the car in the lane it is in.
         gap_ahead: `[T]`, the same in the lane it goes to.
         gap_behind: `[T]`, free rows behind it in the lane it changes to; FAR without a
@@ -36,7 +37,7 @@ class Sight:
     gap_behind: np.ndarray
 
     def __len__(self) -> int:
-        """Decisions."""
+        """Steps."""
         return len(self.moves)
 
 
@@ -65,7 +66,7 @@ def see(road: Road, data: dict[str, Any]) -> Sight:
 
 
 def _lanes(road: Road, actions: np.ndarray) -> np.ndarray:
-    """The lane before each decision and after the last, `[T + 1]`."""
+    """The lane before each step and after the last, `[T + 1]`."""
     lanes = [road.lanes // 2]
     for action in actions:
         heading = -1 if action == LEFT else 1 if action == RIGHT else 0
@@ -74,7 +75,7 @@ def _lanes(road: Road, actions: np.ndarray) -> np.ndarray:
 
 
 def _rows_at(things: np.ndarray, speed: int, count: int) -> np.ndarray:
-    """Row of each thing before each decision, `[T, things]`; FAR before it appears."""
+    """Row of each thing before each step, `[T, things]`; FAR before it appears."""
     time, row = things[:, 0], things[:, 2]
     ages = np.arange(count)[:, None] - time
     return np.where(ages < 0, FAR, row + speed * ages)
@@ -101,7 +102,7 @@ def _least(values: np.ndarray) -> np.ndarray:
 
 
 def _coins_taken(road: Road, coins: np.ndarray, lanes: np.ndarray) -> np.ndarray:
-    """Coins touched in each decision; each counts once, where it is touched first."""
+    """Coins touched in each step; each counts once, where it is touched first."""
     count = len(lanes) - 1
     rows = _rows_at(coins, road.coin_speed, count)
     touched = np.zeros(rows.shape, bool)

@@ -1,4 +1,4 @@
-"""Simulated passengers at work: they review rides over HTTP, as people's pages do."""
+"""Simulated passengers review rides over HTTP, as the pages do."""
 
 import contextlib
 import os
@@ -11,11 +11,8 @@ import numpy as np
 from termdp.envs.backseat_road import Road
 from termdp.people.records import tokens
 from termdp.people.server.client import Client, RequestRefusedError
-from termdp.people.server.serving import ADMIN_VARIABLE
 from termdp.people.simulated.passengers import PASSENGERS, Passenger, react
 from termdp.people.simulated.sight import see
-
-Listen = Callable[[int, int], None]
 
 
 def simulate(
@@ -24,7 +21,7 @@ def simulate(
     study: str,
     stops: int,
     seed: int = 0,
-    listen: Listen = lambda stops, reviews: None,
+    on_progress: Callable[[int, int], None] = lambda stops, reviews: None,
     passengers: Sequence[Passenger] = PASSENGERS,
 ) -> dict[str, int]:
     """Let simulated passengers review a study's rides until enough of them are stopped.
@@ -35,7 +32,7 @@ def simulate(
         study: the study's name; it needs rides.
         stops: how many stops to collect, all passengers together.
         seed: of everything that is random in the passengers.
-        listen: hears the numbers of stops and reviews after each review.
+        on_progress: called after each review with the numbers of stops and reviews.
         passengers: who reviews, in turn.
 
     Returns:
@@ -62,10 +59,10 @@ def simulate(
             seats.append((passenger, client, rng))
             found[passenger.name] += stopped
             reviews += 1
-            listen(sum(found.values()), reviews)
+            on_progress(sum(found.values()), reviews)
     if sum(found.values()) < stops:
         raise ValueError(
-            f"expected rides enough for {stops} stops, but after all of them there are "
+            f"expected enough rides for {stops} stops, but after all of them there are "
             f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
         )
     return found
@@ -78,33 +75,33 @@ def review_next(
     ride = client.next_ride()
     if ride is None:
         return None
-    reaction = react(passenger, see(road, ride), rng, ride["decision_ms"])
-    if reaction.decision is None or reaction.latency_ms is None:
+    reaction = react(passenger, see(road, ride), rng, ride["step_ms"])
+    if reaction.step is None or reaction.latency_ms is None:
         client.finish(ride["showing"])
         return False
     try:
         client.stop(
             ride["showing"],
-            reaction.decision,
+            reaction.step,
             latency_ms=round(reaction.latency_ms),
             reason=reaction.reason or "",
         )
     except RequestRefusedError:
-        if reaction.decision < len(ride["actions"]) - 1:
+        if reaction.step < len(ride["actions"]) - 1:
             raise
-        client.finish(ride["showing"])  # the ride crashed in that very decision
+        client.finish(ride["showing"])  # the ride crashed in that very step
         return False
     return True
 
 
 @contextlib.contextmanager
 def own_server(db: str) -> Iterator[tuple[str, str]]:
-    """A server of one's own on a store: its address and its admin's token."""
+    """A server process on a store: its address and its admin's token."""
     token = tokens.make()
     command = [sys.executable, "-m", "termdp", "serve", "--db", db, "--port", "0"]
     process = subprocess.Popen(
         command,
-        env={**os.environ, ADMIN_VARIABLE: token},
+        env={**os.environ, tokens.ADMIN_VARIABLE: token},
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -47,12 +47,12 @@ async function create() {
   const body = { name, title: find("#new-title").value.trim() };
   if (find("#new-consent").value.trim()) body.consent = find("#new-consent").value;
   const count = Number(find("#new-rides").value);
-  const decisions = Number(find("#new-decisions").value);
+  const steps = Number(find("#new-steps").value);
   problem.textContent = "";
   find("#create").disabled = true;
   try {
     await admin("POST", "studies", body);
-    if (count) await admin("POST", `${studyPath(name)}/rides`, { count, decisions, seed: Math.floor(Math.random() * 1e9) });
+    if (count) await admin("POST", `${studyPath(name)}/rides`, { count, steps, seed: Math.floor(Math.random() * 1e9) });
     find("#new-name").value = find("#new-title").value = find("#new-consent").value = "";
   } catch (error) {
     problem.textContent = error.message;

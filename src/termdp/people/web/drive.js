@@ -24,23 +24,23 @@ let queue = [];
 let held = STAY;
 let driving = false;
 
-const player = new Player(road.decision_ms, draw, () => finish());
+const player = new Player(road.step_ms, draw, () => finish());
 
-/** Decide for every decision that begins, then draw. */
+/** Decide for every step that begins, then draw. */
 function draw(moment) {
-  while (driving && world.crash === null && world.decisions <= moment && actions.length < road.decisions) {
+  while (driving && world.crash === null && world.steps <= moment && actions.length < road.steps) {
     const action = queue.shift() ?? held;
     actions += action;
     world.step(action);
   }
   picture.draw(world, moment);
-  const shown = moment >= world.end ? world.decisions : Math.floor(moment);
+  const shown = moment >= world.end ? world.steps : Math.floor(moment);
   find("#score").textContent = world.scores[shown].toFixed(1);
   const coins = world.coins.filter((coin) => coin.taken <= moment).length;
   find("#coins").textContent = `${coins} ${coins === 1 ? "coin" : "coins"}`;
 }
 
-const end = () => (world.crash === null ? road.decisions : world.crash);
+const end = () => (world.crash === null ? road.steps : world.crash);
 
 async function start() {
   if (driving) return;
@@ -53,7 +53,7 @@ async function start() {
   [actions, queue, held, driving] = ["", [], STAY, true];
   find("#over").hidden = true;
   delete document.body.dataset.outcome;
-  player.decisionMs = road.decision_ms;
+  player.stepMs = road.step_ms;
   player.speed = FASTER;
   player.start(end);
 }
@@ -101,7 +101,7 @@ for (const [id, action] of [["#left", LEFT], ["#right", RIGHT]]) {
 }
 find("#canvas").addEventListener("pointerdown", (event) => {
   const box = event.currentTarget.getBoundingClientRect();
-  const lane = world.lanes[world.decisions] + 0.5 + game.verge;
+  const lane = world.lanes[world.steps] + 0.5 + game.verge;
   steer(event.clientX - box.left < (lane / game.width) * box.width ? LEFT : RIGHT);
 });
 addEventListener("resize", () => draw(player.moment));

@@ -81,7 +81,7 @@ export class Picture {
     this.fire = new Sprite(fire, scale, FIRE_BOX);
   }
 
-  /** Draw the world at a moment, in decisions (fractions are between decisions). */
+  /** Draw the world at a moment, in steps (fractions are between steps). */
   draw(world, moment) {
     this.fit();
     const { context, game, scale } = this;
@@ -115,11 +115,11 @@ export class Picture {
 
   driver(world, now) {
     const { context, game, scale } = this;
-    const decision = Math.min(Math.floor(now), Math.max(world.decisions - 1, 0));
-    const part = Math.min(now - decision, 1);
-    const heading = world.headings[decision] || 0;
+    const step = Math.min(Math.floor(now), Math.max(world.steps - 1, 0));
+    const part = Math.min(now - step, 1);
+    const heading = world.headings[step] || 0;
     const crashed = world.crash !== null && now >= world.crash;
-    const x = game.verge + world.lanes[decision] + heading * part + 0.5;
+    const x = game.verge + world.lanes[step] + heading * part + 0.5;
     const y = world.road.agent_row * game.row;
     context.save();
     context.translate(x * scale, (y + 0.5) * scale);

@@ -5,8 +5,8 @@ const LONGEST_GAP_MS = 250;
 
 export class Player {
   /** `draw(moment)` is called for every picture; `ended()` when the last was shown. */
-  constructor(decisionMs, draw, ended) {
-    this.decisionMs = decisionMs;
+  constructor(stepMs, draw, ended) {
+    this.stepMs = stepMs;
     this.draw = draw;
     this.ended = ended;
     this.speed = 1;
@@ -38,7 +38,7 @@ export class Player {
     if (!this.running) return;
     const gap = Math.min(Math.max(now - this.lastFrame, 0), LONGEST_GAP_MS);
     this.lastFrame = now;
-    this.moment += (gap * this.speed) / this.decisionMs;
+    this.moment += (gap * this.speed) / this.stepMs;
     if (this.moment >= this.end()) {
       this.moment = this.end();
       this.running = false;
@@ -50,13 +50,13 @@ export class Player {
     requestAnimationFrame(this.tick);
   }
 
-  /** The decision on screen when an event happened, and for how long it had been. */
+  /** The step on screen when an event happened, and for how long it had been. */
   at(event) {
     const since = this.running ? Math.max(0, event.timeStamp - this.lastFrame) : 0;
-    const more = (Math.min(since, 50) * this.speed) / this.decisionMs;
+    const more = (Math.min(since, 50) * this.speed) / this.stepMs;
     const moment = Math.min(this.moment + more, this.end());
-    const decision = Math.floor(moment);
-    const latency = ((moment - decision) * this.decisionMs) / this.speed;
-    return { moment, decision, latency_ms: Math.round(latency) };
+    const step = Math.floor(moment);
+    const latency = ((moment - step) * this.stepMs) / this.speed;
+    return { moment, step, latency_ms: Math.round(latency) };
   }
 }

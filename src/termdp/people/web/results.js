@@ -28,8 +28,8 @@ function table(headings, rows) {
   );
 }
 
-const agreementRow = (row) => [`${row.a} · ${row.b}`, String(row.rides), percent(row.same), row.kappa === null ? "–" : row.kappa.toFixed(2), row.gap_decisions === null ? "–" : row.gap_decisions.toFixed(1)];
-const AGREEMENT = ["Pair", "Rides in common", "Same verdict", "Cohen’s κ", "Decisions between stops"];
+const agreementRow = (row) => [`${row.a} · ${row.b}`, String(row.rides), percent(row.same), row.kappa === null ? "–" : row.kappa.toFixed(2), row.gap_steps === null ? "–" : row.gap_steps.toFixed(1)];
+const AGREEMENT = ["Pair", "Rides in common", "Same answer", "Cohen’s κ", "Steps between stops"];
 
 function note(words) {
   return make("p", { class: "soft small" }, words);
@@ -48,7 +48,7 @@ async function ownResults() {
         figure(mine ? String(mine.stops) : "0", "stops"),
         figure(mine ? percent(mine.stop_rate) : "–", "of rides stopped"),
         figure(mine && mine.reaction_ms ? seconds(mine.reaction_ms[1]) : "–", "median reaction"),
-        figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same verdict on repeats"),
+        figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same answer on repeats"),
       ),
       bar,
       note("Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. Some rides are shown twice to see how consistent you are."),
@@ -56,7 +56,7 @@ async function ownResults() {
   );
   if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(AGREEMENT, found.agreement.map(agreementRow))));
   if (found.rides.length && mine) {
-    const longest = Math.max(...found.rides.map((ride) => ride.decisions));
+    const longest = Math.max(...found.rides.map((ride) => ride.steps));
     content.append(card(make("h2", {}, "Your stops"), ...found.rides.slice(0, 100).map((ride) => strip(ride, [mine.name], longest))));
   }
 }
@@ -92,7 +92,7 @@ async function adminResults() {
 
 async function ridesCard(study, found) {
   const names = found.per_supervisor.map((row) => row.name);
-  const longest = Math.max(...found.per_ride.map((ride) => ride.decisions));
+  const longest = Math.max(...found.per_ride.map((ride) => ride.steps));
   const legend = make("div", { class: "legend" }, ...names.map((name, index) => {
     const dot = make("i");
     dot.style.background = COLOURS[index % COLOURS.length];
@@ -106,7 +106,7 @@ async function ridesCard(study, found) {
   const show = viewer(study, game, screen, names, longest);
   for (const ride of found.per_ride.slice(0, AT_ONCE)) {
     const button = make("button", { class: "strip", type: "button", "data-ride": String(ride.ride) });
-    const label = make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.policy}`);
+    const label = make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.driver}`);
     button.append(label, strip(ride, names, longest));
     button.addEventListener("click", () => show(ride, button));
     list.append(button);
@@ -135,7 +135,7 @@ function viewer(study, game, screen, names, longest) {
       picture.draw(world, moment);
       cursor(button.querySelector("svg"), moment, longest);
     };
-    player = new Player(data.decision_ms, draw, () => {});
+    player = new Player(data.step_ms, draw, () => {});
     player.speed = 2;
     player.start(() => world.end);
     screen.scrollIntoView({ block: "center", behavior: "smooth" });

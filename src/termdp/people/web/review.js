@@ -1,26 +1,17 @@
 // Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
 
-import { ask, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
-import { begin, find, segments } from "/static/page.js";
-import { Picture } from "/static/picture.js";
+import { ask, deliver, freshId } from "/static/api.js";
+import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { Reasons } from "/static/reasons.js";
+import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
 import { World } from "/static/world.js";
 
-begin();
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
-const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
-
-await mustHaveJoined();
-const game = await loadGame();
-const picture = new Picture(find("#canvas"), game);
-const reasons = new Reasons(find("#chips"), find("#reason"));
-const stopButton = find("#stop");
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let replays = 0;
 let progress = { reviewed: 0, total: 0 };
-// loading, ready (not begun), playing, paused, ended (no stop yet), judged, done
+// loading, ready (not begun), playing, paused, ended (no stop yet), reviewed, done
 let state = "loading";
 
 const player = new Player(200, draw, () => ended());
@@ -28,7 +19,7 @@ const player = new Player(200, draw, () => ended());
 function draw(moment) {
   picture.draw(world, moment);
   find("#time-part").style.width = `${(100 * moment) / Math.max(world.end, 1)}%`;
-  find("#clock").textContent = `${((moment * player.decisionMs) / 1000).toFixed(1)} s`;
+  find("#clock").textContent = `${((moment * player.stepMs) / 1000).toFixed(1)} s`;
 }
 
 function enter(next) {
@@ -36,13 +27,13 @@ function enter(next) {
   document.body.dataset.state = next;
   const watching = next === "playing" || next === "paused";
   stopButton.disabled = !watching;
-  stopButton.hidden = next === "judged";
+  stopButton.hidden = next === "reviewed";
   find("#pause").disabled = !watching;
   find("#pause").textContent = next === "paused" ? "Go on" : "Pause";
   find("#replay").disabled = !(watching || next === "ended");
-  find("#over").hidden = watching || next === "judged";
+  find("#over").hidden = watching || next === "reviewed";
   find("#hud").hidden = find("#time").hidden = !watching;
-  find("#after").hidden = next !== "judged";
+  find("#after").hidden = next !== "reviewed";
   find("#watch-again").hidden = next !== "ended";
 }
 
@@ -66,7 +57,7 @@ async function load(begun) {
     return;
   }
   world = new World(game.road, ride).playAll(ride.actions);
-  player.decisionMs = ride.decision_ms;
+  player.stepMs = ride.step_ms;
   replays = 0;
   reasons.clear();
   player.moment = 0;
@@ -114,15 +105,15 @@ const manner = () => ({ id: freshId(), speed: player.speed, replays, client_ms: 
 
 async function stop(event) {
   if (state !== "playing" && state !== "paused") return;
-  const { moment, decision, latency_ms } = player.at(event);
+  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
-  enter("judged");
-  find("#outcome").textContent = `Stopped at ${((moment * player.decisionMs) / 1000).toFixed(1)} s`;
+  enter("reviewed");
+  find("#outcome").textContent = `Stopped at ${((moment * player.stepMs) / 1000).toFixed(1)} s`;
   status("Saving…", "soft");
   try {
-    await deliver(`/api/showings/${ride.showing}/stop`, { decision, latency_ms, ...manner() });
+    await deliver(`/api/showings/${ride.showing}/stop`, { step, latency_ms, ...manner() });
     status("Saved", "saved");
     showProgress(progress.reviewed + 1, progress.total);
   } catch (error) {
@@ -144,13 +135,13 @@ async function finish() {
   try {
     await deliver(`/api/showings/${ride.showing}/finish`, manner());
   } catch (error) {
-    if (error.status !== 409) throw error; // another tab has judged it
+    if (error.status !== 409) throw error; // another tab has reviewed it
   }
   await load(true);
 }
 
 async function next() {
-  if (state !== "judged" || find("#status").textContent === "Saving…") return;
+  if (state !== "reviewed" || find("#status").textContent === "Saving…") return;
   const words = reasons.text;
   if (words) await deliver(`/api/showings/${ride.showing}/reason`, { id: freshId(), reason: words }).catch(() => {});
   await load(true);
@@ -159,7 +150,7 @@ async function next() {
 function forward() {
   if (state === "ready") play();
   else if (state === "ended") finish();
-  else if (state === "judged") next();
+  else if (state === "reviewed") next();
 }
 
 addEventListener("keydown", (event) => {

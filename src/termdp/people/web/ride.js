@@ -1,20 +1,11 @@
 // Ride along: an agent drives, and a stop ends the ride.
 
-import { ask, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
-import { begin, find } from "/static/page.js";
-import { Picture } from "/static/picture.js";
+import { ask, deliver, freshId } from "/static/api.js";
+import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { Reasons } from "/static/reasons.js";
+import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
 import { World } from "/static/world.js";
 
-begin();
-const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
-
-await mustHaveJoined();
-const game = await loadGame();
-const picture = new Picture(find("#canvas"), game);
-const reasons = new Reasons(find("#chips"), find("#reason"));
-const stopButton = find("#stop");
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let state = "waiting"; // waiting, loading, riding, over
@@ -23,7 +14,7 @@ const player = new Player(200, draw, () => finish());
 
 function draw(moment) {
   picture.draw(world, moment);
-  find("#clock").textContent = `${((moment * player.decisionMs) / player.speed / 1000).toFixed(1)} s`;
+  find("#clock").textContent = `${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
 }
 
 async function start() {
@@ -43,19 +34,19 @@ async function start() {
   find("#again").disabled = false;
   stopButton.disabled = stopButton.hidden = false;
   state = "riding";
-  player.decisionMs = ride.decision_ms;
+  player.stepMs = ride.step_ms;
   player.speed = FASTER;
   player.start(() => world.end);
 }
 
 async function stop(event) {
   if (state !== "riding") return;
-  const { moment, decision, latency_ms } = player.at(event);
+  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
-  const afterwards = `You stopped after ${((moment * player.decisionMs) / player.speed / 1000).toFixed(1)} s`;
-  await report(afterwards, true, "stop", { decision, latency_ms });
+  const afterwards = `You stopped after ${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
+  await report(afterwards, true, "stop", { step, latency_ms });
 }
 
 async function finish() {

@@ -21,21 +21,21 @@ function title(text) {
 
 /** One strip; all strips share the scale of the longest ride. */
 export function strip(ride, names, longest, curve = null) {
-  const x = (decision) => 8 + ((WIDTH - 16) * decision) / longest;
+  const x = (step) => 8 + ((WIDTH - 16) * step) / longest;
   const height = 26 + (curve ? CURVE_HEIGHT : 0);
   const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `ride ${ride.ride}` });
-  const line = { x1: x(0), x2: x(ride.decisions), y1: 13, y2: 13, stroke: "currentColor", "stroke-opacity": 0.25, "stroke-width": 4, "stroke-linecap": "round" };
+  const line = { x1: x(0), x2: x(ride.steps), y1: 13, y2: 13, stroke: "currentColor", "stroke-opacity": 0.25, "stroke-width": 4, "stroke-linecap": "round" };
   box.append(svg("line", line));
   if (ride.crashed) {
-    const mark = svg("text", { x: x(ride.decisions), y: 18, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title("crash"));
+    const mark = svg("text", { x: x(ride.steps), y: 18, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title("crash"));
     mark.append("✹");
     box.append(mark);
   }
-  for (const verdict of ride.verdicts) {
-    if (verdict.stop === null) continue;
-    const colour = COLOURS[names.indexOf(verdict.supervisor) % COLOURS.length];
-    const dot = { cx: x(verdict.stop + 0.5), cy: 13, r: 7, fill: verdict.repeat ? "none" : colour, stroke: colour, "stroke-width": 3 };
-    const words = `${verdict.supervisor}: stop at decision ${verdict.stop}${verdict.reason ? `, “${verdict.reason}”` : ""}`;
+  for (const review of ride.reviews) {
+    if (review.stop === null) continue;
+    const colour = COLOURS[names.indexOf(review.supervisor) % COLOURS.length];
+    const dot = { cx: x(review.stop + 0.5), cy: 13, r: 7, fill: review.repeat ? "none" : colour, stroke: colour, "stroke-width": 3 };
+    const words = `${review.supervisor}: stop at step ${review.stop}${review.reason ? `, “${review.reason}”` : ""}`;
     box.append(svg("circle", dot, title(words)));
   }
   if (curve) box.append(discomfortCurve(curve, x, 26));
@@ -46,7 +46,7 @@ export function strip(ride, names, longest, curve = null) {
 function discomfortCurve(curve, x, top) {
   const bottom = top + CURVE_HEIGHT - 4;
   const y = (chance) => bottom - chance * (CURVE_HEIGHT - 8);
-  const points = curve.stop_probability.map((chance, decision) => `${x(decision + 0.5)},${y(chance)}`);
+  const points = curve.stop_probability.map((chance, step) => `${x(step + 0.5)},${y(chance)}`);
   const last = x(curve.stop_probability.length - 0.5);
   const area = svg("polygon", { points: `${x(0.5)},${bottom} ${points.join(" ")} ${last},${bottom}`, fill: "var(--accent)", "fill-opacity": 0.18 });
   const line = svg("polyline", { points: points.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": 2 });
@@ -55,13 +55,13 @@ function discomfortCurve(curve, x, top) {
 }
 
 /** A thin line where the player is. */
-export function cursor(box, decision, longest) {
+export function cursor(box, step, longest) {
   let line = box.querySelector(".cursor");
   if (!line) {
     line = svg("line", { class: "cursor", y1: 0, y2: "100%", stroke: "currentColor", "stroke-width": 2 });
     box.append(line);
   }
-  const place = 8 + ((WIDTH - 16) * decision) / longest;
+  const place = 8 + ((WIDTH - 16) * step) / longest;
   line.setAttribute("x1", place);
   line.setAttribute("x2", place);
 }

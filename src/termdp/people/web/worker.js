@@ -1,14 +1,14 @@
 // The pages without a connection: kept when they were last seen. The interface under
 // /api is never kept.
 
-const SHELF = "termdp-1";
+const CACHE = "termdp-2";
 
 self.addEventListener("install", () => self.skipWaiting());
 
 self.addEventListener("activate", (event) => {
   const tidy = async () => {
     for (const name of await caches.keys()) {
-      if (name !== SHELF) await caches.delete(name);
+      if (name !== CACHE) await caches.delete(name);
     }
     await self.clients.claim();
   };
@@ -23,13 +23,13 @@ self.addEventListener("fetch", (event) => {
 });
 
 async function freshOrKept(request) {
-  const shelf = await caches.open(SHELF);
+  const cache = await caches.open(CACHE);
   try {
     const fresh = await fetch(request);
-    if (fresh.ok) await shelf.put(request, fresh.clone());
+    if (fresh.ok) await cache.put(request, fresh.clone());
     return fresh;
   } catch (error) {
-    const kept = await shelf.match(request, { ignoreSearch: true });
+    const kept = await cache.match(request, { ignoreSearch: true });
     if (kept) return kept;
     throw error;
   }

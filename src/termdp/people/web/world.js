@@ -1,5 +1,5 @@
 // Backseat Driver's rules in the browser: what a driver touches on a road that is known.
-// The server plays every drive again; a test compares both, decision by decision.
+// The server plays every drive again; a test compares both, step by step.
 
 export const FRAMES = 4;
 const CAR_LENGTH = 2;
@@ -20,22 +20,22 @@ export class World {
     this.road = road;
     this.cars = triples(track.cars, {});
     this.coins = triples(track.coins, { taken: Infinity });
-    this.lanes = [Math.floor(road.lanes / 2)]; // before each decision
-    this.headings = []; // of each decision
-    this.crash = null; // the moment of the crash, in decisions
+    this.lanes = [Math.floor(road.lanes / 2)]; // before each step
+    this.headings = []; // of each step
+    this.crash = null; // the moment of the crash, in steps
     this.score = 0;
     this.coinCount = 0;
     this.overtaken = 0;
     this.rewards = [];
-    this.coinCounts = [0]; // after so many decisions
+    this.coinCounts = [0]; // after so many steps
     this.scores = [0];
   }
 
-  get decisions() {
+  get steps() {
     return this.headings.length;
   }
 
-  /** Where a thing is before decision `time`; null when it is not on the road. */
+  /** Where a thing is before step `time`; null when it is not on the road. */
   rowAt(thing, time, speed) {
     if (time < thing.time) return null;
     const row = thing.row + speed * (time - thing.time);
@@ -49,10 +49,10 @@ export class World {
     return first < place && place < FRAMES * (this.road.agent_row + CAR_LENGTH);
   }
 
-  /** Play one decision: 0 stay, 1 left, 2 right. */
+  /** Play one step: 0 stay, 1 left, 2 right. */
   step(action) {
     const { road } = this;
-    const time = this.decisions;
+    const time = this.steps;
     const lane = this.lanes[time];
     const turn = action === 1 ? -1 : action === 2 ? 1 : 0;
     const target = Math.min(Math.max(lane + turn, 0), road.lanes - 1);
@@ -119,8 +119,8 @@ export class World {
     return this;
   }
 
-  /** The last moment of what has been played, in decisions. */
+  /** The last moment of what has been played, in steps. */
   get end() {
-    return this.crash === null ? this.decisions : this.crash;
+    return this.crash === null ? this.steps : this.crash;
   }
 }

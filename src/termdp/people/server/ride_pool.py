@@ -1,7 +1,7 @@
 """Rides ready to be shown: agents drive ahead of time, in batches, in the background.
 
 How an agent drives does not depend on who watches, except that a stop ends the ride. So
-the server simulates rides before anybody asks; a request takes one from the shelf.
+the server simulates rides before anybody asks, and a request takes one from the pool.
 """
 
 import logging
@@ -17,45 +17,45 @@ from termdp.people.driving.ride import MAX_SEED, Ride
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
 
-SHELF = 64
-LOW = SHELF // 2
-# Whoever waits for a stop to be acknowledged comes before rides for later.
+RIDES_PER_DRIVER = 64
+LOW = RIDES_PER_DRIVER // 2
+# A short rest after each ride, so that requests come before rides for later.
 _PAUSE_SECONDS = 0.002
 
 
-class Garage:
-    """Drivers and a shelf of rides of each.
+class RidePool:
+    """Drivers, and some unseen rides of each.
 
     Args:
         load: makes the drivers; called once, in the background.
-        decisions: longest ride.
+        steps: longest ride.
         prepare: called with the seed and actions of every ride ahead of time.
     """
 
     def __init__(
         self,
         load: "Callable[[], Sequence[Driver]]",
-        decisions: int,
+        steps: int,
         prepare: Callable[[int, bytes], object] = lambda seed, actions: None,
     ):
-        self.decisions = decisions
+        self.steps = steps
         self._prepare = prepare
         self._load = load
         self._ready = threading.Event()
         self._wanted = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._drivers: Sequence[Driver] = ()
-        self._shelves: list[deque[tuple[Ride, bool]]] = []
+        self._rides: list[deque[tuple[Ride, bool]]] = []
         self._failure: Exception | None = None
         self._closing = False
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
-        """Begin to load drivers and to fill the shelves."""
+        """Begin to load drivers and to record rides."""
         self._worker.start()
 
     def close(self) -> None:
-        """Stop filling."""
+        """Stop recording."""
         self._closing = True
         self._wanted.release()
 
@@ -72,14 +72,14 @@ class Garage:
         return self._drivers
 
     def take(self) -> tuple[Ride, bool]:
-        """A ride that nobody has seen, by any of the drivers, and whether it crashes."""
+        """An unseen ride by any of the drivers, and whether it crashes."""
         count = len(self.drivers())
         with self._lock:
-            filled = [shelf for shelf in self._shelves if shelf]
+            filled = [rides for rides in self._rides if rides]
             if filled:
-                shelf = secrets.choice(filled)
-                found = shelf.popleft()
-                if len(shelf) < LOW:
+                chosen = secrets.choice(filled)
+                found = chosen.popleft()
+                if len(chosen) < LOW:
                     self._wanted.release()
                 return found
         return self._drive(secrets.randbelow(count), count=1)[0]
@@ -88,7 +88,7 @@ class Garage:
         try:
             drivers = list(self._load())
             self._drivers = drivers
-            self._shelves = [deque(self._drive(i)) for i in range(len(drivers))]
+            self._rides = [deque(self._drive(i)) for i in range(len(drivers))]
         except Exception as error:  # whoever asks for a ride gets to know
             self._failure = error
             logging.getLogger(__name__).error("no drivers: %s", error)
@@ -97,17 +97,19 @@ class Garage:
             self._ready.set()
         while not self._closing:
             self._wanted.acquire()
-            for index, shelf in enumerate(self._shelves):
-                if len(shelf) < LOW and not self._closing:
+            for index, rides in enumerate(self._rides):
+                if len(rides) < LOW and not self._closing:
                     fresh = self._drive(index)
                     with self._lock:
-                        shelf.extend(fresh)
+                        rides.extend(fresh)
 
-    def _drive(self, index: int, count: int = SHELF) -> list[tuple[Ride, bool]]:
+    def _drive(
+        self, index: int, count: int = RIDES_PER_DRIVER
+    ) -> list[tuple[Ride, bool]]:
         from termdp.people.driving.rides import record_with_ends
 
         seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(count)]
-        rides = record_with_ends(self._drivers[index], seeds, self.decisions)
+        rides = record_with_ends(self._drivers[index], seeds, self.steps)
         for ride, _ in rides:
             self._prepare(ride.seed, ride.actions.tobytes())
             time.sleep(_PAUSE_SECONDS)
@@ -115,7 +117,7 @@ class Garage:
 
 
 def scripted_drivers() -> "list[Driver]":
-    """The drivers of a server without trained policies."""
+    """The drivers of a server without trained agents."""
     from termdp.people.driving.drivers import STYLES, scripted_driver
 
     return [scripted_driver(style) for style in STYLES]

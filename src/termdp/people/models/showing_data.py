@@ -1,12 +1,15 @@
-"""Rides with what their passengers did, packed for fitting.
+"""Showings as arrays: their labels, and packed into rows for fitting.
 
-Labels follow the paper's classifier, with one addition: people press late. A passenger
-with a reaction delay of d decisions who stops at t made up its mind at t − d. So the
-positive label stands there; what came after says nothing, for no new decision is taken
-while the hand moves. Likewise nobody knows whether a stop was on its way when a ride
-ended for another reason, so the last d decisions of those rides carry no label either.
-With d = 0 these are the plain labels: stopped step positive, steps before it negative,
-the step on which the game ended unlabelled.
+Labels follow the paper's classifier, with one addition: people press late. A supervisor
+with a reaction delay of d steps who stops at t made up their mind at t − d.
+
+- The positive label stands at t − d. The d steps after it have no label, because
+  nothing new is decided while the hand moves.
+- When a showing ends for another reason, a stop may have been on its way. So its last d
+  steps have no label either.
+
+With d = 0 these are the plain labels: the stopped step is positive, the steps before it
+are negative, and the step on which the game ended has no label.
 """
 
 import dataclasses
@@ -25,7 +28,7 @@ _CHUNK = 4096
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class WatchedRide:
+class ShowingData:
     """One showing of one ride to one supervisor, up to where it ended.
 
     Attributes:
@@ -43,7 +46,7 @@ class WatchedRide:
     end: str
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a ride."""
+        """Refuse what cannot be a showing."""
         if self.end not in ENDS:
             raise ValueError(f"expected an end ({', '.join(ENDS)}), got {self.end!r}")
         if len(self.actions) == 0 or len(self.observations) != len(self.actions):
@@ -53,14 +56,14 @@ class WatchedRide:
             )
 
     def __len__(self) -> int:
-        """Decisions until it ended."""
+        """Steps until it ended."""
         return len(self.actions)
 
 
-def ride_labels(length: int, end: str, delay: int) -> np.ndarray:
-    """STOPPED, NOT_STOPPED or NO_LABEL for each decision of a ride, `[length]`.
+def showing_labels(length: int, end: str, delay: int) -> np.ndarray:
+    """STOPPED, NOT_STOPPED or NO_LABEL for each step of a showing, `[length]`.
 
-    A stop within the first `delay` decisions is taken as decided at the first one.
+    A stop within the first `delay` steps is labelled at the first one.
     """
     labels = np.full(length, NO_LABEL, np.int8)
     last = length - 1 - delay
@@ -77,14 +80,14 @@ def ride_labels(length: int, end: str, delay: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Packed:
-    """Rides laid end to end in rows of equal length; time first.
+    """Showings laid end to end in rows of equal length; time first.
 
     Attributes:
         noticed: `[T, N, percepts.SIZE] uint8`, what there was to notice.
-        starts: `[T, N] bool`, first decisions of rides, and of what is left over.
-        owner: `[T, N] int32`, index of the ride, −1 where there is none.
-        lengths: `[R]`, decisions of each ride.
-        ends: how each of the R rides ended.
+        starts: `[T, N] bool`, first steps of showings, and of unused rests of rows.
+        owner: `[T, N] int32`, index of the showing, −1 where there is none.
+        lengths: `[R]`, steps of each showing.
+        ends: how each of the R showings ended.
     """
 
     noticed: np.ndarray
@@ -94,34 +97,34 @@ class Packed:
     ends: tuple[str, ...]
 
     def labels(self, delay: int) -> np.ndarray:
-        """`[T, N] int8`; see `ride_labels`."""
+        """`[T, N] int8`; see `showing_labels`."""
         labels = np.full(self.owner.shape, NO_LABEL, np.int8)
         place = self.places()
         for index, (length, end) in enumerate(
             zip(self.lengths, self.ends, strict=True)
         ):
             row, first = place[index]
-            labels[first : first + length, row] = ride_labels(length, end, delay)
+            labels[first : first + length, row] = showing_labels(length, end, delay)
         return labels
 
     def places(self) -> np.ndarray:
-        """Row and first position of each ride, `[R, 2]`."""
+        """Row and first position of each showing, `[R, 2]`."""
         first, row = np.nonzero(self.starts & (self.owner != PADDING))
         place = np.zeros((len(self.lengths), 2), int)
         place[self.owner[first, row]] = np.stack([row, first], axis=1)
         return place
 
     @property
-    def num_rides(self) -> int:
+    def num_showings(self) -> int:
         """R."""
         return len(self.lengths)
 
 
-def pack_rides(
-    road: Road, rides: Sequence[WatchedRide], min_length: int = 256
+def pack_showings(
+    road: Road, showings: Sequence[ShowingData], min_length: int = 256
 ) -> Packed:
-    """Lay rides into rows, the longest first, each in the first row with room."""
-    lengths = np.array([len(ride) for ride in rides])
+    """Lay showings into rows, the longest first, each in the first row with room."""
+    lengths = np.array([len(showing) for showing in showings])
     size = max(min_length, int(lengths.max()))
     used: list[int] = []
     place = []
@@ -137,8 +140,8 @@ def pack_rides(
     shape = (size, len(used))
     found = noticed_in(
         road,
-        np.concatenate([ride.observations for ride in rides]),
-        np.concatenate([ride.actions for ride in rides]),
+        np.concatenate([showing.observations for showing in showings]),
+        np.concatenate([showing.actions for showing in showings]),
     )
     begin = np.concatenate([[0], np.cumsum(lengths)])
     noticed = np.zeros((*shape, found.shape[1]), np.uint8)
@@ -151,11 +154,13 @@ def pack_rides(
         starts[first, row] = True
         if end < size:
             starts[end, row] = True
-    return Packed(noticed, starts, owner, lengths, tuple(ride.end for ride in rides))
+    return Packed(
+        noticed, starts, owner, lengths, tuple(showing.end for showing in showings)
+    )
 
 
 def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """What there was to notice in each decision, `[t, percepts.SIZE] uint8`."""
+    """What there was to notice in each step, `[t, percepts.SIZE] uint8`."""
     look = jax.jit(jax.vmap(lambda obs, action: percepts(road, obs, action)))
     found = []
     for first in range(0, len(actions), _CHUNK):
@@ -170,9 +175,9 @@ def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.
     return np.concatenate(found)
 
 
-def folds(rides: Sequence[WatchedRide], count: int, seed: int) -> np.ndarray:
+def folds(showings: Sequence[ShowingData], count: int, seed: int) -> np.ndarray:
     """Which fold each showing is held out in, `[R]`; all showings of a ride together."""
-    names = sorted({ride.ride for ride in rides})
+    names = sorted({showing.ride for showing in showings})
     order = np.random.default_rng(seed).permutation(len(names))
     fold_of = {names[index]: place % count for place, index in enumerate(order)}
-    return np.array([fold_of[ride.ride] for ride in rides])
+    return np.array([fold_of[showing.ride] for showing in showings])

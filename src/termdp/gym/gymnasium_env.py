@@ -1,4 +1,4 @@
-"""A JAX environment behind Gymnasium's face: one compiled call per step."""
+"""A JAX environment as a Gymnasium environment: one compiled call per step."""
 
 from typing import Any
 
@@ -8,19 +8,18 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from termdp.registry import make
-from termdp.render.games import Draw, drawer, picture
+from termdp.render.drawing import Draw, picture
 from termdp.wrappers.observe import ObservedState
 
 
 class JaxEnv(gymnasium.Env):
-    """Any environment with gymnax's API as a Gymnasium environment.
+    """Any JAX environment (`termdp.envs.base.Environment`) as a Gymnasium one.
 
     `info` is what the JAX environment says, as NumPy scalars and arrays; for an
     observed one `game_over`, `stopped`, `cost`, `window_cost`, `stop_probability`, ….
 
     Args:
-        env: an environment with gymnax's API, observed or not.
+        env: a JAX environment, observed or not.
         params: its parameters.
         render_mode: "rgb_array" for pictures, None for none.
         draw: a function from the game's state and observation to a drawing.
@@ -102,16 +101,6 @@ class JaxEnv(gymnasium.Env):
 
     def _as_observation(self, observation: Any) -> Any:
         return np.asarray(observation, dtype=self.observation_space.dtype)
-
-
-def make_env(
-    env_id: str, render_mode: str | None = None, **arguments: Any
-) -> gymnasium.Env:
-    """What `gymnasium.make("termdp/…")` calls; arguments as for `termdp.make`."""
-    env, params = make(env_id, **arguments)
-    return JaxEnv(
-        env, params, render_mode, drawer(env_id, getattr(env, "game_env", env))
-    )
 
 
 def check_action(action: Any, space: spaces.Space) -> None:

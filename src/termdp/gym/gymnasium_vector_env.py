@@ -1,4 +1,4 @@
-"""Many copies of a JAX environment behind Gymnasium's vector face: one compiled call."""
+"""Many copies of a JAX environment as a Gymnasium vector environment, in one call."""
 
 from functools import partial
 from typing import Any
@@ -9,18 +9,17 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from termdp.gym.face import check_vector_step, to_gymnasium
-from termdp.registry import make
+from termdp.gym.gymnasium_env import check_vector_step, to_gymnasium
 
 
 class JaxVectorEnv(VectorEnv):
-    """`num_envs` copies of an environment with gymnax's API, stepped together.
+    """`num_envs` copies of a JAX environment, stepped together.
 
     `infos` holds arrays over the copies, among them `final_observation`, the
     observations before any reset.
 
     Args:
-        env: an environment with gymnax's API, observed or not.
+        env: a JAX environment, observed or not.
         params: its parameters.
         num_envs: how many copies.
         autoreset_mode: Gymnasium's `AutoresetMode` or its value.
@@ -158,10 +157,3 @@ def _known_mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise ValueError(
             f"expected autoreset_mode to be one of {known}, got {mode!r}"
         ) from None
-
-
-def make_vector_env(env_id: str, num_envs: int, **arguments: Any) -> JaxVectorEnv:
-    """What `gymnasium.make_vec("termdp/…")` calls; arguments as for `termdp.make`."""
-    mode = arguments.pop("autoreset_mode", AutoresetMode.NEXT_STEP)
-    env, params = make(env_id, **arguments)
-    return JaxVectorEnv(env, params, num_envs, mode)

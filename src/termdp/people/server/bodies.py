@@ -1,0 +1,236 @@
+"""Requests' bodies: small JSON objects, one class for each, every field checked.
+
+A field's `Meta` holds its limits and says in words what is expected. A body that breaks
+them is refused in one sentence made of these words.
+"""
+
+import json
+import re
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+
+from termdp.people.driving.ride import MAX_SEED, MAX_STEPS
+from termdp.people.records import tokens
+from termdp.people.records.study_store import DEFAULT_CONSENT
+from termdp.people.records.tables import NAME_LENGTH, REASON_LENGTH, TEXT_LENGTH
+
+MAX_LATENCY_MS = 600_000
+DRIVE_STEPS = 2000
+MAX_RIDES = 5000
+MAX_INVITES = 500
+_LONGEST_SHOWN = 40
+# What any database can hold: no null characters, no halves of surrogate pairs.
+_PLAIN = r"^[^\x00\ud800-\udfff]*\Z"
+
+
+class RefusedError(Exception):
+    """A request that cannot be answered as asked: an HTTP status and a sentence."""
+
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+def _whole(low: int, high: int) -> Meta:
+    words = f"a whole number from {low} to {high}"
+    return Meta(ge=low, le=high, description=words)
+
+
+def _number(low: float, high: float) -> Meta:
+    return Meta(ge=low, le=high, description=f"a number from {low:g} to {high:g}")
+
+
+def _text(longest: int) -> Meta:
+    words = f"plain text of at most {longest} characters"
+    return Meta(max_length=longest, pattern=_PLAIN, description=words)
+
+
+Name = Annotated[str, _text(NAME_LENGTH)]
+Text = Annotated[str, _text(TEXT_LENGTH)]
+Reason = Annotated[str, _text(REASON_LENGTH)]
+Seed = Annotated[int, _whole(0, MAX_SEED)]
+Token = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{tokens.FORM}\Z",
+        description="a token of 16 to 128 letters, digits, '-' or '_'",
+    ),
+]
+# Made up by the sender, the same in every retry.
+ClientId = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_-]{8,64}\Z",
+        description="8 to 64 letters, digits, '-' or '_'",
+    ),
+]
+Actions = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[012]{{1,{DRIVE_STEPS}}}\Z",
+        description=f"1 to {DRIVE_STEPS} digits 0, 1 and 2",
+    ),
+]
+Names = Annotated[
+    list[Name],
+    Meta(
+        min_length=1,
+        max_length=MAX_INVITES,
+        description=f"a list of 1 to {MAX_INVITES} names of at most {NAME_LENGTH} "
+        "characters",
+    ),
+]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A JSON object; fields that it does not have are refused."""
+
+
+class InviteBody(Body, frozen=True, kw_only=True):
+    """`POST /api/invite`."""
+
+    invite: Token
+
+
+class GuestBody(Body, frozen=True, kw_only=True):
+    """`POST /api/guest`."""
+
+    name: Name
+    study: Name | None = None
+
+
+class JoinBody(Body, frozen=True, kw_only=True):
+    """`POST /api/join`."""
+
+    invite: Token
+    nonce: Token
+    consent_hash: Annotated[str, _text(64)]
+
+
+class FinishBody(Body, frozen=True, kw_only=True):
+    """`POST /api/showings/ID/finish`."""
+
+    client_id: ClientId = msgspec.field(name="id")
+    speed: Annotated[float, _number(0.05, 20)] = 1.0
+    replays: Annotated[int, _whole(0, 10_000)] = 0
+    client_ms: Annotated[int, _whole(-(2**53), 2**53)] | None = None
+
+
+class StopBody(FinishBody, frozen=True, kw_only=True):
+    """`POST /api/showings/ID/stop`."""
+
+    step: Annotated[int, _whole(0, MAX_STEPS)]
+    latency_ms: Annotated[int, _whole(0, MAX_LATENCY_MS)]
+    reason: Reason = ""
+
+
+class ReasonBody(Body, frozen=True, kw_only=True):
+    """`POST /api/showings/ID/reason`."""
+
+    client_id: ClientId = msgspec.field(name="id")
+    reason: Reason
+
+
+class DriveBody(Body, frozen=True, kw_only=True):
+    """`POST /api/drives`."""
+
+    client_id: ClientId = msgspec.field(name="id")
+    seed: Seed
+    actions: Actions
+
+
+class StudyBody(Body, frozen=True, kw_only=True):
+    """`POST /api/admin/studies`."""
+
+    name: Name
+    title: Text = ""
+    consent: Text = DEFAULT_CONSENT
+    step_ms: Annotated[int, _whole(20, 5000)] = 200
+    repeat_share: Annotated[float, _number(0, 1)] = 0.1
+    seed: Seed = 0
+
+
+class RidesBody(Body, frozen=True, kw_only=True):
+    """`POST /api/admin/studies/NAME/rides`."""
+
+    count: Annotated[int, _whole(1, MAX_RIDES)]
+    steps: Annotated[int, _whole(1, 2000)] = 200
+    seed: Seed = 0
+
+
+class InvitesBody(Body, frozen=True, kw_only=True):
+    """`POST /api/admin/studies/NAME/invites`."""
+
+    names: Names
+    kind: Name = "person"
+
+
+Kind = TypeVar("Kind", bound=Body)
+
+
+async def read_body(request: Request, kind: type[Kind]) -> Kind:
+    """The body of a request, checked (its size is limited before this)."""
+    sent = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if sent != "application/json":
+        raise RefusedError(
+            415, f"expected a body of type application/json, got {sent or 'none'}"
+        )
+    try:
+        values = json.loads(await request.body(), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(
+            400, "expected JSON in the body, got malformed text"
+        ) from error
+    if not isinstance(values, dict):
+        raise RefusedError(
+            400, f"expected a JSON object in the body, got {_shown(values)}"
+        )
+    try:
+        return msgspec.convert(values, kind)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise RefusedError(422, _sentence(str(error), values, kind)) from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _sentence(problem: str, values: dict[str, Any], kind: type[Body]) -> str:
+    """What is wrong with a body, given msgspec's message."""
+    expected = {
+        field.encode_name: _description(field.type)
+        for field in msgspec.structs.fields(kind)
+    }
+    unknown = sorted(values.keys() - expected.keys())
+    if unknown:
+        known = ", ".join(expected)
+        return f"expected the fields {known}, got an unknown field {_shown(unknown[0])}"
+    for name in expected.keys() - values.keys():
+        if f"`{name}`" in problem:
+            return f"expected a field {name} ({expected[name]}), got none"
+    place = re.search(r"`\$\.(\w+)", problem)
+    name = place[1] if place else ""
+    return f"expected {name} to be {expected[name]}, got {_shown(values[name])}"
+
+
+def _description(annotation: Any) -> str:
+    """The words of an annotated type, or of the one in an optional type."""
+    for part in (annotation, *getattr(annotation, "__args__", ())):
+        for meta in getattr(part, "__metadata__", ()):
+            if isinstance(meta, Meta) and meta.description:
+                return meta.description
+    raise TypeError(f"expected a type with a description, got {annotation}")
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON; what is long by its size."""
+    words = json.dumps(value)
+    if len(words) <= _LONGEST_SHOWN:
+        return words
+    if isinstance(value, str):
+        return f"text of {len(value)} characters"
+    return f"{words[:_LONGEST_SHOWN]}…"
