@@ -11,22 +11,37 @@ Gymnasium ids `termdp/…-v0`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from termdp.provenance import version_of
 from termdp.registry import register_environments
 
 if TYPE_CHECKING:
     from termdp import gym, tabular
     from termdp.advantages import gae
+    from termdp.agents.methods import Method
     from termdp.observer import Observer
     from termdp.observer_file import load_observer
     from termdp.registry import make
+    from termdp.runs.agent import Agent
+    from termdp.runs.config import TrainConfig
+    from termdp.runs.evaluate import evaluate
+    from termdp.runs.result import Result
+    from termdp.runs.train import load, resume, train
     from termdp.termination import stop_probability, window_sums
-    from termdp.runs.train import resume, train
     from termdp.wrappers.observe import observe
 
+    __version__: str
+
 __all__ = [
+    "Agent",
+    "Method",
     "Observer",
+    "Result",
+    "TrainConfig",
+    "__version__",
+    "evaluate",
     "gae",
     "gym",
+    "load",
     "load_observer",
     "make",
     "observe",
@@ -38,8 +53,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "Agent": "termdp.runs.agent",
+    "Method": "termdp.agents.methods",
     "Observer": "termdp.observer",
+    "Result": "termdp.runs.result",
+    "TrainConfig": "termdp.runs.config",
+    "evaluate": "termdp.runs.evaluate",
     "gae": "termdp.advantages",
+    "load": "termdp.runs.train",
     "load_observer": "termdp.observer_file",
     "make": "termdp.registry",
     "observe": "termdp.wrappers.observe",
@@ -55,7 +76,10 @@ register_environments()
 
 def __getattr__(name: str) -> Any:
     """Load a public name, or a subpackage, on first use."""
-    if name in _HOME:
+    value: Any
+    if name == "__version__":
+        value = version_of("termdp")
+    elif name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
     elif name in __all__:
         value = importlib.import_module(f"termdp.{name}")

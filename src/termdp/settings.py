@@ -12,7 +12,6 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-
 # On grids and images; weights, optimisers, heads and losses are float32 everywhere.
 PRECISIONS = ("auto", "float32", "bfloat16")
 

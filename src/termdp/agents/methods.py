@@ -1,8 +1,8 @@
 """Every method of the paper, and of ours, as data.
 
 PG stands for policy gradient (here PPO), RS for reward shaping (−p on a stop). A method
-is a handful of numbers; `MethodParams` makes them traced, so that all feed-forward methods
-of one environment run in one compiled program. Nothing here imports JAX.
+is a handful of numbers. `MethodParams` traces them, so that all feed-forward methods of
+one environment run in one compiled program. Nothing here imports JAX.
 """
 
 import dataclasses

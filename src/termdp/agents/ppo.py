@@ -104,9 +104,9 @@ def loss(
     """PPO's loss on one minibatch, and its parts."""
     distribution = learner.distribution
     dist_params, values = forward(learner, params, batch)
-    log_ratio = distribution.log_prob(dist_params, batch.actions) - distribution.log_prob(
-        batch.dist_params, batch.actions
-    )
+    log_ratio = distribution.log_prob(
+        dist_params, batch.actions
+    ) - distribution.log_prob(batch.dist_params, batch.actions)
     surrogate = clipped_surrogate(jnp.exp(log_ratio), batch.advantages, config.clip)
     kl = jnp.mean(distribution.kl(batch.dist_params, dist_params))
     entropy = jnp.mean(distribution.entropy(dist_params))

@@ -20,7 +20,7 @@ from termdp.agents.actor_critic import Actor, PolicyInput
 class Learner(Actor):
     """An actor and its optimiser: what never changes while it learns."""
 
-    optimiser: optax.GradientTransformation | None = None
+    optimiser: optax.GradientTransformation
 
 
 @struct.dataclass
@@ -122,7 +122,9 @@ def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
     inputs, starts = jax.tree.map(
         lambda x: jnp.swapaxes(x, 0, 1), (batch.inputs, batch.starts)
     )
-    outputs = learner.network.apply(params, batch.carry, inputs, starts, method="unroll")
+    outputs = learner.network.apply(
+        params, batch.carry, inputs, starts, method="unroll"
+    )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), outputs)
 
 

@@ -13,8 +13,8 @@ from termdp.provenance import version_of
 
 if TYPE_CHECKING:
     from termdp.bench.events import Event
-    from termdp.bench.plan import BenchJob
     from termdp.bench.execute import JobResult
+    from termdp.bench.plan import BenchJob
 
 RETRIES = 5
 REACH_SECONDS = 5.0

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Literal
 
-from termdp.bench.plan import BenchJob
 from termdp.bench.execute import JobResult
+from termdp.bench.plan import BenchJob
 
 
 @dataclasses.dataclass(frozen=True)

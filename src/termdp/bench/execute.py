@@ -79,7 +79,9 @@ def run_job(
     )
     runner.run()
     facts = _facts(job, runner)
-    failures = {job.keys[run]: s for run, s in runner.troubles.items() if run < len(job.runs)}
+    # Further runs only fill up the devices.
+    mine = {run: s for run, s in runner.troubles.items() if run < len(job.runs)}
+    failures = {job.keys[run]: sentence for run, sentence in mine.items()}
     runs = [
         run_result(key, cell, runner, index, facts)
         for index, (key, (cell, _)) in enumerate(zip(job.keys, job.runs, strict=True))

@@ -16,8 +16,8 @@ from typing import Any
 import jax
 
 from termdp.bench.events import Event, sentence
-from termdp.bench.plan import BenchJob
 from termdp.bench.execute import JobResult, compile_job, run_job
+from termdp.bench.plan import BenchJob
 from termdp.runs.program import TrainProgram
 
 

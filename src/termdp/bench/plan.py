@@ -209,9 +209,7 @@ def make_plan(
         raise ValueError(f"expected environments to run, got none: {left_out}")
     for cell in found:
         cell.config.num_iterations(steps)
-    return Plan(
-        suite.name, found, seeds, seed, steps, preset, end_handling, left_out
-    )
+    return Plan(suite.name, found, seeds, seed, steps, preset, end_handling, left_out)
 
 
 def _chosen(

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from termdp.bench.curves import Curve, read_curve, with_suffix, write_curve
-from termdp.bench.plan import Plan, RunKey
 from termdp.bench.execute import JobResult, RunResult
+from termdp.bench.plan import Plan, RunKey
 from termdp.files import write_json
 from termdp.provenance import commit, hardware, version_of, versions
 

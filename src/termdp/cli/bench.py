@@ -42,9 +42,9 @@ class Args:
     """Only these environments of the suite."""
     methods: tuple[str, ...] | None = None
     """Only these methods of the suite."""
-    end_handling: Annotated[
-        str | None, tyro.conf.arg(aliases=["--stop-handling"])
-    ] = None
+    end_handling: Annotated[str | None, tyro.conf.arg(aliases=["--stop-handling"])] = (
+        None
+    )
     """Make all methods do this with ends: expected, cut or ignored."""
     out: Path | None = None
     """Folder of the results; results/SUITE unless given."""
@@ -69,15 +69,16 @@ def run(args: Args) -> None:
     engine, platform, jobs_at_once = _engine(args)
     from termdp.bench.plan import make_jobs
     from termdp.bench.speeds import Speeds
-    from termdp.bench.sweep_folder import SweepFolder
     from termdp.bench.sweep import sweep
+    from termdp.bench.sweep_folder import SweepFolder
 
     plan = _plan(args, args.suite)
     speeds = Speeds(platform)
     most_runs = _most_runs(args, plan, speeds)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
-    folder = (SweepFolder.reopen if args.resume else SweepFolder.create)(out, plan, command)
+    begin = SweepFolder.reopen if args.resume else SweepFolder.create
+    folder = begin(out, plan, command)
     for label, why in plan.left_out.items():
         print(f"termdp: {label} is left out: {why}", file=sys.stderr)
     finished = folder.finished()

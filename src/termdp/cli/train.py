@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from termdp.agents.methods import Method
+from termdp.costs.config import CostConfig
 from termdp.runs.config import (
     ALGORITHMS,
     ALIASES,
@@ -25,7 +26,6 @@ from termdp.runs.config import (
     NUMBERS,
     TrainConfig,
 )
-from termdp.costs.config import CostConfig
 from termdp.settings import expectation, nearest
 
 Word = tyro.conf.Positional[str | None]
@@ -239,7 +239,7 @@ def _begin(args: Args) -> tuple[Path, Callable[..., Any]]:
         )
     env, method = asked.pop("env"), asked.pop("method")
     out = args.out or Path("runs") / f"{env}-{method}"
-    observer = False if args.no_observer else args.observer
+    observer: Any = False if args.no_observer else args.observer
 
     def begin(**controls: Any) -> Any:
         return train(

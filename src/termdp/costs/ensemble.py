@@ -19,7 +19,6 @@ from termdp.cost_network import ActionSpec, CostNetwork
 from termdp.costs.config import CostConfig
 from termdp.layers import fastest_precision
 
-
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()
 
@@ -137,7 +136,9 @@ def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Ar
     return cast(jax.Array, members(variables, obs, actions))
 
 
-def precompute_weights(state: CostState, obs: jax.Array, actions: jax.Array) -> CostState:
+def precompute_weights(
+    state: CostState, obs: jax.Array, actions: jax.Array
+) -> CostState:
     """The same ensemble, for loops that call `member_costs` many times."""
     prepare = partial(layers.precompute_weights, state.network)
     members = jax.vmap(prepare, in_axes=(0, None, None))

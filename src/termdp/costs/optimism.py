@@ -12,7 +12,6 @@ from flax import struct
 from termdp.costs.config import OPTIMISMS, UNCERTAINTIES
 
 
-
 @struct.dataclass
 class Optimism:
     """Which optimism and which uncertainty, as weights that may be traced.

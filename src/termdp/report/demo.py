@@ -21,7 +21,13 @@ from termdp.report.demo_figures import METHODS, NAMES, cost_figure, learning_fig
 from termdp.report.figures import figure_bytes
 from termdp.runs.agent import Agent, make_card
 from termdp.runs.collect import Rollout
-from termdp.runs.evaluate import Evaluation, Watched, evaluate, play_steps, watch_episode
+from termdp.runs.evaluate import (
+    Evaluation,
+    Watched,
+    evaluate,
+    play_steps,
+    watch_episode,
+)
 from termdp.runs.program import TrainProgram
 from termdp.runs.runner import Progress, Runner
 from termdp.runs.spec import RunSpec, make_job
@@ -112,7 +118,9 @@ def run_demo(
     runner = Runner(TrainProgram(job), on_progress=tell)
     state = runner.run()
     agents: dict[str, list[Agent]] = {}
-    for run, (name, seed) in enumerate(itertools.product(METHODS, range(settings.seeds))):
+    for run, (name, seed) in enumerate(
+        itertools.product(METHODS, range(settings.seeds))
+    ):
         card = make_card(specs[name], jobs[name]).of_seed(seed, None)
         weights = jax.tree.map(lambda x, run=run: x[run], state.policy.params)
         costs = jax.tree.map(lambda x, run=run: x[run], state.costs)
@@ -131,7 +139,9 @@ def run_demo(
             )
             for seed, agent in enumerate(agents[name])
         ]
-    edges = np.unique(np.linspace(0, runner.total, min(40, runner.total) + 1).astype(int))
+    edges = np.unique(
+        np.linspace(0, runner.total, min(40, runner.total) + 1).astype(int)
+    )
     return DemoResults(
         steps=edges[1:] * job.config.rollout_size,
         curves=_curves(runner, edges, settings.seeds),
@@ -244,7 +254,9 @@ def cost_pairs(results: DemoResults) -> tuple[list[np.ndarray], list[np.ndarray]
     """True and learned costs of some steps of TermPG, one array per seed."""
     truths, guesses = [], []
     for seed, agent in enumerate(results.agents["termpg"]):
-        played: Rollout = play_steps(agent, *results.place, jax.random.key(seed), 64, 64)
+        played: Rollout = play_steps(
+            agent, *results.place, jax.random.key(seed), 64, 64
+        )
         assert played.truth is not None
         executed = agent.actor.distribution.executed(played.actions)
         members = ensemble.member_costs(

@@ -10,7 +10,7 @@ import numpy as np
 
 from termdp.bench.curves import Curve
 from termdp.bench.plan import RunKey
-from termdp.bench.store import (
+from termdp.bench.sweep_folder import (
     command_to_resume,
     key_of,
     pack,

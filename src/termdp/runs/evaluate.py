@@ -307,11 +307,13 @@ def _play_gymnasium(
 def _pooled(parts: dict[int, Evaluation]) -> Evaluation:
     if len(parts) == 1:
         return next(iter(parts.values()))
-    together = (
-        np.concatenate([getattr(part, name) for part in parts.values()])
-        for name in ("returns", "lengths", "ends")
+    every = list(parts.values())
+    return Evaluation(
+        returns=np.concatenate([part.returns for part in every]),
+        lengths=np.concatenate([part.lengths for part in every]),
+        ends=np.concatenate([part.ends for part in every]),
+        parts=parts,
     )
-    return Evaluation(*together, parts=parts)
 
 
 @dataclasses.dataclass(frozen=True)

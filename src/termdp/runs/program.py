@@ -117,7 +117,6 @@ def initial_state(
     costs_seen = jnp.zeros((config.num_envs, NUM_FEATURES))
     inputs = PolicyInput(rollout_state.observations, costs_seen)
     weights = learner.network.init(key_policy, rollout_state.carry, inputs)
-    assert learner.optimiser is not None
     policy = PolicyState(
         weights, learner.optimiser.init(weights), config.algorithm.initial_extra()
     )

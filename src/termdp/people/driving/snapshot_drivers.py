@@ -7,6 +7,7 @@ termination, snapshots of it are kept, and each of them drives.
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from termdp.people.driving.drivers import Driver
 from termdp.people.driving.trained import AgentDriverModel
@@ -46,15 +47,13 @@ def _of_run(path: Path) -> list[Driver]:
             "avoid stops; train it with --no-observer"
         )
     model = AgentDriverModel(agents[0])
-    template = jax.tree.map(
-        lambda *leaves: jax.ShapeDtypeStruct((len(leaves), *leaves[0].shape), leaves[0].dtype),
-        *(agent.mind.weights for agent in agents),
-    )
+    weights = [agent.mind.weights for agent in agents]
+    template = jax.eval_shape(lambda: jax.tree.map(lambda *x: jnp.stack(x), *weights))
     drivers = []
     for step in steps:
-        weights = checkpoint.load_snapshot(path, step, template)
+        taken = checkpoint.load_snapshot(path, step, template)
         for index, agent in enumerate(agents):
-            mine = jax.tree.map(lambda x, index=index: x[index], weights)
+            mine = jax.tree.map(lambda x, index=index: x[index], taken)
             spec = agent.card.spec
             name = f"{spec.method_name} {path.name} seed {spec.seed} after {step} steps"
             drivers.append(Driver(name, model, agent.mind._replace(weights=mine)))
