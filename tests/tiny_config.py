@@ -11,7 +11,7 @@ TINY = TrainConfig(
     rollout_steps=8,
     network="vector",
     hidden=8,
-    ppo=PPOConfig(num_epochs=2, num_minibatches=2),
+    algorithm=PPOConfig(num_epochs=2, num_minibatches=2, kl_target=0.01),
     costs=CostConfig(
         network="vector",
         hidden=4,
@@ -27,7 +27,7 @@ def tiny(ppo=None, costs=None, **changes) -> TrainConfig:
     """`TINY` with other numbers; `ppo` and `costs` are changes of those parts."""
     return dataclasses.replace(
         TINY,
-        ppo=dataclasses.replace(TINY.ppo, **ppo or {}),
+        algorithm=dataclasses.replace(TINY.algorithm, **ppo or {}),
         costs=dataclasses.replace(TINY.costs, **costs or {}),
         **changes,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from termdp.bench.curves import Curve
 from termdp.bench.plan import RunKey
+from termdp.bench.suites import SUITES, cells
 from termdp.bench.sweep_folder import (
     command_to_resume,
     key_of,
@@ -18,7 +19,6 @@ from termdp.bench.sweep_folder import (
     read_manifest,
     read_records,
 )
-from termdp.bench.suites import SUITES, cells
 
 LEAST_SEEDS = 2
 _SAME = ("steps", "preset", "stop_handling")

@@ -10,7 +10,7 @@ import pytest
 from flax import struct
 
 from termdp.arrays import restore
-from termdp.training import checkpoint
+from termdp.runs import checkpoint
 
 
 @struct.dataclass
