@@ -11,12 +11,11 @@ from typing import Any
 from termdp.agents.a2c import A2CConfig
 from termdp.agents.methods import Method
 from termdp.agents.ppo import PPOConfig
-from termdp.costs.config import CostConfig
+from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.settings import PRECISIONS, check, nearest, number, numbers_of
 
 ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
 NETWORKS = ("auto", "grid", "image", "vector")
-COST_PREFIX = "cost_"
 # An observer without a window: what its learner looks back on.
 UNBOUNDED_WINDOW = 64
 
@@ -149,8 +148,9 @@ def make_config(
     if chosen.get("network", "auto") == "auto":
         chosen["network"] = "image" if preset == "paper" and kind == "grid" else kind
     chosen.setdefault(COST_PREFIX + "network", chosen["network"])
-    config = TrainConfig(
-        **_of(TrainConfig, chosen),
+    sizes = TrainConfig(**_of(TrainConfig, chosen))
+    config = dataclasses.replace(
+        sizes,
         algorithm=_make_algorithm(algorithm, chosen, given),
         costs=CostConfig(**_of(CostConfig, chosen, COST_PREFIX)),
     )

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+from termdp.bench.program import JobResult, RunResult
 
 from termdp.bench import local
 from termdp.bench.plan import make_jobs
-from termdp.bench.program import JobResult, RunResult
 from tiny_bench import tiny_plan
 
 

@@ -1,8 +1,8 @@
 """From suites to jobs: who shares a program, and what is left out."""
 
 import pytest
-
 from termdp.agents.matched_discounts import MATCHED_DISCOUNTS
+
 from termdp.bench.plan import RunKey, make_jobs, make_plan
 from termdp.bench.suites import Column, Row, Suite, find_suite
 from tiny_bench import tiny_plan

@@ -2,10 +2,10 @@
 
 import pytest
 from rich.console import Console
+from termdp.bench.program import JobResult
 
 from termdp.bench.events import Event, sentence
 from termdp.bench.plan import make_jobs
-from termdp.bench.program import JobResult
 from termdp.bench.speeds import Speeds
 from termdp.cli.bench_progress import Progress, picture, shown
 from tiny_bench import tiny_plan

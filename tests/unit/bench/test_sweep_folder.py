@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from termdp.bench.program import JobResult
 
 from bench_results import run_result, write_results
 from termdp.bench import curves, store
 from termdp.bench.plan import RunKey
-from termdp.bench.program import JobResult
 from tiny_bench import tiny_plan
 
 FACTS = {"job": "one", "runs": 2, "compile_s": 1.0, "wall_s": 2.0, "steps_per_s": 3.0}
