@@ -1,10 +1,10 @@
 """Result folders without training: numbers of our choosing, written by the real store."""
 
 import numpy as np
-
-from termdp.bench.plan import RunKey, make_plan
 from termdp.bench.program import CURVE_NAMES, SUMMARY_NAMES, JobResult, RunResult
 from termdp.bench.store import Store
+
+from termdp.bench.plan import RunKey, make_plan
 from termdp.bench.suites import find_suite
 
 

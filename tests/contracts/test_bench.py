@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from termdp.bench.store import Store, read_curves, read_manifest, read_records
 
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
-from termdp.bench.store import Store, read_curves, read_manifest, read_records
 from termdp.bench.suites import RECOMMENDER, Column
 from termdp.bench.sweep import sweep
 from termdp.cli import main

@@ -4,10 +4,10 @@ import threading
 import time
 
 import pytest
+from termdp.bench.store import Store, read_manifest, read_records
 
 from termdp.bench import cluster as engine
 from termdp.bench.plan import make_jobs
-from termdp.bench.store import Store, read_manifest, read_records
 from termdp.bench.sweep import sweep
 from tiny_bench import BROKEN, tiny_plan
 

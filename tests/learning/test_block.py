@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from termdp.runs.presets import FAST
 
 from termdp.costs import block
 from termdp.costs.config import CostConfig
 from termdp.costs.episodes import from_episodes
 from termdp.costs.metrics import area_under_curve
 from termdp.costs.offline import fit_buffer
-from termdp.runs.presets import FAST
 
 pytestmark = pytest.mark.slow
 

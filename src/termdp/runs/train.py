@@ -96,7 +96,6 @@ def train(
     own = {
         "env": None if isinstance(env, str) else env,
         "observer": observer if _is_observer(observer) else None,
-        "algorithm": None if isinstance(algorithm, str) else algorithm,
     }
     spec = make_spec(
         env,
@@ -113,6 +112,8 @@ def train(
         snapshots=snapshots,
     )
     # Make the program before the folder: nothing half-written if it cannot be made.
+    if "algorithm" in spec.unserialised:
+        own["algorithm"] = algorithm
     program = TrainProgram(make_job(spec, params=params, **own))
     prepare = None if init_from is None else _start_from(init_from, program)
     folder = None
