@@ -30,7 +30,7 @@ _NAMES = ("column", "row", "seed")
 _DAMAGE = (OSError, KeyError, TypeError, ValueError)
 _RECORDED = {*_NAMES, "settings", "return_mean"}
 _NEEDED = (
-    *("suite", "seeds", "steps", "preset", "stop_handling", "columns", "rows"),
+    *("suite", "seeds", "steps", "preset", "end_handling", "columns", "rows"),
     *("left_out", "commands", "commits", "versions", "wall_s", "programs", "failures"),
 )
 
@@ -146,7 +146,7 @@ def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
         "seeds": plan.seeds,
         "steps": plan.steps,
         "preset": plan.preset,
-        "stop_handling": plan.stop_handling,
+        "end_handling": plan.stop_handling,
         "columns": {
             cell.column.label: _as_json(dataclasses.asdict(cell.column))
             for cell in plan.cells
@@ -214,7 +214,7 @@ def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
         "suite": plan.suite,
         "steps": plan.steps,
         "preset": plan.preset,
-        "stop_handling": plan.stop_handling,
+        "end_handling": plan.stop_handling,
     }
     for name, value in asked.items():
         if manifest[name] != value:
