@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from offline_costs.episodes import Episode, from_episodes
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
-from termdp.costs.episodes import Episode, from_episodes
 from termdp.costs.network import ActionSpec, make_network
 from termdp.costs.sampling import Segments, sample
 
