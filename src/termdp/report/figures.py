@@ -332,15 +332,12 @@ def _legend(figure: Any, handles: dict[str, Any], name: Any = method_name) -> No
 
 
 def save(figure: Any, folder: Path, name: str) -> bytes:
-    """Write a figure as SVG and PNG; returns the SVG."""
-    import matplotlib.pyplot as plt
-
+    """Write a figure as SVG and PNG and close it; returns the SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png", dpi=160, bbox_inches="tight")
-    plt.close(figure)
     (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+    (folder / f"{name}.png").write_bytes(figure_bytes(figure))
     return buffer.getvalue()
 
 

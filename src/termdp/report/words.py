@@ -36,32 +36,22 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
 def _best_sentences(findings: Findings) -> list[str]:
     supported = [best for best in findings.best if best.is_supported]
     contradicted = [best for best in findings.best if best.is_contradicted]
-    open_ones = [b for b in findings.best if b not in supported + contradicted]
-    found = []
-    if supported:
-        found.append(
-            "The best TermPG earns more than the best PG on "
-            + _list([_with_improvement(best) for best in supported])
-            + "."
-        )
-    if contradicted:
-        less = (
-            "It earns less"
-            if supported
-            else "The best TermPG earns less than the best PG"
-        )
-        found.append(
-            f"{less} on "
-            + _list([_with_improvement(best) for best in contradicted])
-            + "."
-        )
-    if open_ones:
-        found.append(
-            "No difference between the best TermPG and the best PG is shown on "
-            + _list([_with_improvement(best) for best in open_ones])
-            + ": this interval or that of the difference includes zero."
-        )
-    return found
+    unclear = [b for b in findings.best if b not in supported + contradicted]
+    who, whom = ("It", "") if supported else ("The best TermPG", " than the best PG")
+    sentences = (
+        (supported, "The best TermPG earns more than the best PG on {}."),
+        (contradicted, f"{who} earns less{whom} on {{}}."),
+        (
+            unclear,
+            "No difference between the best TermPG and the best PG is shown on {}: this "
+            "interval or that of the difference includes zero.",
+        ),
+    )
+    return [
+        sentence.format(_list([_with_improvement(best) for best in group]))
+        for group, sentence in sentences
+        if group
+    ]
 
 
 def _with_improvement(best: BestAgainstBest) -> str:
