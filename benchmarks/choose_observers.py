@@ -33,9 +33,18 @@ def record(trainer, state, changes):
     world = World(trainer.job.env, trainer.job.params.replace(**changes))
 
     def play(policy, method_params, key):
-        rollout_state = rollout.initial_rollout_state(world, program.learner, key, COPIES, None)
+        rollout_state = rollout.initial_rollout_state(
+            world, program.learner, key, COPIES, None
+        )
         _, played = rollout.collect(
-            world, program.learner, policy, None, method_params, rollout_state, key, PLAYED
+            world,
+            program.learner,
+            policy,
+            None,
+            method_params,
+            rollout_state,
+            key,
+            PLAYED,
         )
         return played.rewards, played.ended, played.true_costs
 

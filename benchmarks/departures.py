@@ -82,7 +82,9 @@ def lower_bias(recompute_costs, gap=3.0):
     def changed(*args):
         fresh, rollout_state = recompute_costs(*args)
         sums = fresh.accumulated
-        return replace(fresh, accumulated=replace(sums, logit=sums.logit + gap)), rollout_state
+        return replace(
+            fresh, accumulated=replace(sums, logit=sums.logit + gap)
+        ), rollout_state
 
     return changed
 
@@ -91,9 +93,13 @@ def before_step(recompute_costs):
     """γ_t of the cost before step t, not after it."""
 
     def changed(program, method_params, costs, state, rollout_state, played):
-        fresh, rollout_state = recompute_costs(program, method_params, costs, state, rollout_state, played)
+        fresh, rollout_state = recompute_costs(
+            program, method_params, costs, state, rollout_state, played
+        )
         sums = fresh.accumulated
-        earlier = cost_features.recent_sums(state.rollout_state.recent_costs, method_params.window)
+        earlier = cost_features.recent_sums(
+            state.rollout_state.recent_costs, method_params.window
+        )
         first = cost_features.accumulate(method_params, costs, earlier)
         none = cost_features.accumulate(method_params, costs, 0.0 * earlier)
 
@@ -113,12 +119,16 @@ def stale(recompute_costs):
     """Costs of the networks that were there while playing."""
 
     def changed(program, method_params, costs, state, rollout_state, played):
-        return recompute_costs(program, method_params, state.costs, state, rollout_state, played)
+        return recompute_costs(
+            program, method_params, state.costs, state, rollout_state, played
+        )
 
     return changed
 
 
-def only_longest(program, method_params, state, played, key, learn=iteration.learn_costs):
+def only_longest(
+    program, method_params, state, played, key, learn=iteration.learn_costs
+):
     """`stops_of_longest`, for the episodes that ended in this rollout."""
     key, key_rivals = jax.random.split(key)
     lengths, ended = played.episode_lengths.ravel(), played.ended.ravel()

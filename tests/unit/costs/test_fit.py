@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from offline_costs.episodes import Episode, from_episodes
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
-from termdp.costs.episodes import Episode, from_episodes
 from termdp.costs.sampling import Segments, sample
 
 CONFIG = CostConfig(
