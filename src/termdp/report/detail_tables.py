@@ -28,8 +28,8 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Mean effective discount γ",
-            "Over the last tenth of training: the constant, or the mean of 1 − ρ(z) "
-            "before it is multiplied by the method's discount.",
+            "Over the last tenth of training: the constant, for dynamic discounts times "
+            "the mean of 1 − ρ(z).",
             lambda column, row: _mean(results, column, row, "discount_mean", 4),
         ),
         grid_table(

@@ -176,9 +176,7 @@ def _method_colour(row: str) -> str | None:
 
 def _environment_colour(column: str) -> str | None:
     env = environment(column)
-    if env is None:
-        return None
-    return getattr(REGISTRY[env], "colour", None) or ENV_COLOURS.get(env)
+    return None if env is None else REGISTRY[env].colour
 
 
 def _different(wanted: Mapping[str, str | None]) -> dict[str, str]:

@@ -63,7 +63,8 @@ DISCOUNTS = [
 
 @pytest.mark.parametrize(("method", "handling", "discount", "kept"), DISCOUNTS)
 def test_discounts_by_hand(method, handling, discount, kept):
-    numbers = method_params(find_method(method, end_handling=handling), 30)
+    changes = {} if handling is None else {"end_handling": handling}
+    numbers = method_params(find_method(method, **changes), 30)
     found = step_discounts(numbers, played(), fresh())
     np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
     if not method.startswith("termpg"):
