@@ -182,7 +182,9 @@ class Runner:
         now = time.perf_counter()
         self.seconds += now - self._looked
         self._pace, self._looked = (now - self._looked) / count, now
-        troubles = find_troubles(new, self.taken * self.job.config.rollout_size, self.job)
+        troubles = find_troubles(
+            new, self.taken * self.job.config.rollout_size, self.job
+        )
         if troubles and self.raise_troubles:
             sentence = next(iter(troubles.values()))
             kept = "" if self.folder is None else ", earlier checkpoints are kept"

@@ -366,7 +366,7 @@ def make_job(
     config = make_config(
         spec.preset,
         env.observation_space(params).shape,
-        window if method.learns_costs else 1,
+        window if method.learns_costs else None,
         algorithm or spec.algorithm,
         spec.numbers,
     )

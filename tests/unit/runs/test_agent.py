@@ -120,7 +120,9 @@ def test_one_observation_or_a_batch(trained):
     assert isinstance(agent.stop_probability(np.zeros(2), 1, state), float)
     actions, _ = agent.predict(np.zeros((3, 2), np.float32))
     assert actions.shape == (3,)
-    with pytest.raises(ValueError, match=r"shape \(2,\) or a batch of them, got \(5,\)"):
+    with pytest.raises(
+        ValueError, match=r"shape \(2,\) or a batch of them, got \(5,\)"
+    ):
         agent.predict(np.zeros(5))
 
 

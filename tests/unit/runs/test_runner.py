@@ -89,7 +89,9 @@ def test_reports_are_complete_whatever_the_chunks(program):
     assert [progress.step for progress in told] == [32 * i for i in range(1, 7)]
     assert runner.taken == runner.done == 6
     assert all(values.shape[:2] == (2, 6) for values in runner.reports.values())
-    assert [row["step"] for row in runner.rows(0, 6)[::2]] == [32 * i for i in range(1, 7)]
+    assert [row["step"] for row in runner.rows(0, 6)[::2]] == [
+        32 * i for i in range(1, 7)
+    ]
     first = told[0].rows
     assert [row["seed"] for row in first] == [0, 1]
     # The run of PG learns no costs, though the program does.
@@ -114,6 +116,9 @@ def test_a_broken_run_leaves_the_others_alone(program, monkeypatch):
     runner.run()
     assert list(runner.troubles) == [1]
     assert runner.taken == 6
+
+
+MANY = tiny(num_envs=64, costs={"buffer_steps": 2048})
 
 
 def observed(cost, bias, reward_per_step=1.0):
@@ -143,10 +148,10 @@ def test_an_observer_that_no_agent_can_please_is_warned_of_once(
     env, params = observed(cost, bias, reward)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        termdp.train(
-            env, "pg", params=params, steps=64 * 64, config=tiny(num_envs=64)
-        )
-    found = [str(warning.message) for warning in caught if words in str(warning.message)]
+        termdp.train(env, "pg", params=params, steps=64 * 64, config=MANY)
+    found = [
+        str(warning.message) for warning in caught if words in str(warning.message)
+    ]
     assert len(found) == 1
     assert "choosing_an_observer" in found[0]
 
@@ -155,9 +160,7 @@ def test_a_patient_observer_needs_no_warning():
     env, params = observed(lambda o, a: 1.0 * a, 8.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        termdp.train(
-            env, "pg", params=params, steps=64 * 64, config=tiny(num_envs=64)
-        )
+        termdp.train(env, "pg", params=params, steps=64 * 64, config=MANY)
 
 
 def test_a_result_shows_itself(program):
@@ -169,5 +172,7 @@ def test_a_result_shows_itself(program):
     figure = result.plot()
     assert [axes.get_title() for axes in figure.axes] == ["return", "episodes stopped"]
     assert len(figure.axes[0].lines) == 12
-    stopped = termdp.train(env, "pg", steps=128, config=tiny(), should_stop=lambda: True)
+    stopped = termdp.train(
+        env, "pg", steps=128, config=tiny(), should_stop=lambda: True
+    )
     assert repr(stopped) == "Result(pg on Counter, interrupted after 0 steps)"
