@@ -26,6 +26,7 @@ from minatar.gym import BaseEnv
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from termdp.runs.presets import make_config
 from torch import nn
 
 from termdp.agents.methods import find_method
@@ -36,7 +37,6 @@ from termdp.observer import Observer
 from termdp.registry import make
 from termdp.runs.config import TrainConfig
 from termdp.runs.program import Job, Trainer
-from termdp.runs.presets import make_config
 
 LOADS = ("preset", "small")
 

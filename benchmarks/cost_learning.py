@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from termdp.runs.presets import FAST
+
 from offline_costs import block
 from offline_costs.episodes import from_episodes
 from offline_costs.offline import fit_buffer
 from termdp.costs import buffer as buffers
 from termdp.costs import ensemble, fit
 from termdp.costs.sampling import sample
-from termdp.runs.presets import FAST
 
 WINDOW = 30
 COMMON = block.BlockTask()

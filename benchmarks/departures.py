@@ -30,11 +30,6 @@ from departures_costs import (
     number,
     replaced,
 )
-
-from termdp.advantages import gae
-from termdp.agents.methods import Method, find_method
-from termdp.intervals import difference, mean_interval
-from termdp.registry import make
 from termdp.training import cost_features, iteration
 from termdp.training.config import TrainConfig
 from termdp.training.evaluate import evaluate
@@ -42,6 +37,11 @@ from termdp.training.loop import Job, Trainer
 from termdp.training.metrics import summarise
 from termdp.training.presets import FAST, make_config
 from termdp.training.session import chunks
+
+from termdp.advantages import gae
+from termdp.agents.methods import Method, find_method
+from termdp.intervals import difference, mean_interval
+from termdp.registry import make
 
 PUBLISHED_BIAS = 3.0
 DEAD_DISCOUNT = 0.9526  # 1 − ρ(0 − 3)

@@ -18,10 +18,9 @@ import numpy as np
 
 from offline_costs import block
 from offline_costs.episodes import from_episodes
-from termdp.costs import ensemble, fit, sampling
 from termdp.cost_network import CostNetwork
+from termdp.costs import ensemble, fit, sampling
 from termdp.termination import window_sums
-from termdp.runs.config import make_config
 
 WINDOW = cost_learning.WINDOW
 FRAGMENT = 128

@@ -13,10 +13,10 @@ import json
 import time
 
 import jax
+from termdp.runs.presets import make_config
 
 from termdp.agents.methods import find_method
 from termdp.runs.program import Job, Trainer
-from termdp.runs.presets import make_config
 from termdp.runs.runner import chunk_length, chunks
 from termdp.runs.train import make_watched
 

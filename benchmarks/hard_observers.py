@@ -15,13 +15,13 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from termdp.runs.presets import make_config
 
 from termdp.agents.methods import find_method
 from termdp.bench.suites import HARD_COLUMNS
 from termdp.report.analysis import CEILINGS
 from termdp.runs.evaluate import evaluate
 from termdp.runs.program import Job, Trainer
-from termdp.runs.presets import make_config
 from termdp.runs.runner import chunks
 from termdp.runs.train import make_watched
 

@@ -15,10 +15,10 @@ import time
 
 import numpy as np
 from hard_observers import NEVER, make_trainer
-
-from termdp.intervals import mean_interval
 from termdp.training.metrics import summarise
 from termdp.training.session import chunk_length, chunks
+
+from termdp.intervals import mean_interval
 
 RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
 

@@ -261,9 +261,10 @@ class Agent:
 
     def _check_can_act(self) -> None:
         if self.card.method.knows_costs:
+            name = self.card.spec.method_name
             raise ValueError(
-                f"expected an agent that acts by itself, got {self.card.spec.method_name}: it "
-                "needs the observer's true costs. Use termdp.evaluate or termdp eval"
+                f"expected an agent that acts by itself, got {name}: it needs the "
+                "observer's true costs. Use termdp.evaluate or termdp eval"
             )
 
 

@@ -13,7 +13,7 @@ from termdp.agents.actor_critic import Actor
 from termdp.costs import ensemble
 from termdp.intervals import mean_interval
 from termdp.observer import Observer
-from termdp.runs.agent import Agent, accumulated_after
+from termdp.runs.agent import Agent, accumulated_after, read_agent
 from termdp.runs.collect import (
     Mind,
     Rollout,
@@ -24,7 +24,6 @@ from termdp.runs.collect import (
 from termdp.runs.result import Result
 from termdp.runs.spec import RunSpec, make_env
 from termdp.runs.train import load_agents
-from termdp.runs.agent import read_agent
 
 CHUNK = 64
 MOST_EPISODES = 100_000

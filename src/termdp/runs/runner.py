@@ -65,7 +65,7 @@ class Runner:
             noted in `troubles` and the other runs go on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two by name
         self,
         program: TrainProgram,
         folder: RunFolder | None = None,
