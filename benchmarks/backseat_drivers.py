@@ -1,6 +1,6 @@
 """How Backseat Driver feels: scripted drivers, their survival, return and coins.
 
-    python benchmarks/backseat_drivers.py [--decisions 2000] [--cars 256]
+    python benchmarks/backseat_drivers.py [--steps 2000] [--cars 256]
 
 `random` presses keys at random. The others look ahead over the road on the screen by
 dynamic programming: `careless` avoids crashes and stays in its lane if it can,
@@ -70,8 +70,8 @@ DRIVERS = {
 }
 
 
-def drive(env, params, driver, num_cars, num_decisions, seed=0):
-    """Rewards, crashes and costs of many cars, each `[decisions, cars]`."""
+def drive(env, params, driver, num_cars, num_steps, seed=0):
+    """Rewards, crashes and costs of many cars, each `[steps, cars]`."""
 
     def one(key, state):
         key_act, key_step = jax.random.split(key)
@@ -88,34 +88,34 @@ def drive(env, params, driver, num_cars, num_decisions, seed=0):
         def body(states, key):
             return jax.vmap(one)(jax.random.split(key, num_cars), states)
 
-        return jax.lax.scan(body, states, jax.random.split(key_run, num_decisions))[1]
+        return jax.lax.scan(body, states, jax.random.split(key_run, num_steps))[1]
 
     return [np.asarray(x) for x in run(jax.random.key(seed))]
 
 
 def summarise(rewards, crashes, costs):
-    """Means over all decisions; windows that cross a crash are counted too."""
+    """Means over all steps; windows that cross a crash are counted too."""
     crash_count = int(crashes.sum())
     per_crash = f"{rewards.size / crash_count:.1f}" if crash_count else "no crash"
     sums = np.cumsum(np.pad(costs, ((1, 0), (0, 0))), axis=0)
     windows = sums[WINDOW:] - sums[:-WINDOW]
     return {
-        "decisions per crash": per_crash,
-        "reward per decision": f"{rewards.mean():.3f}",
-        "coins per 30 decisions": f"{WINDOW * costs.mean():.2f}",
+        "steps per crash": per_crash,
+        "reward per step": f"{rewards.mean():.3f}",
+        "coins per 30 steps": f"{WINDOW * costs.mean():.2f}",
         "windows with 6 coins or more": f"{(windows >= 6).mean():.1%}",
     }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--decisions", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--cars", type=int, default=256)
     arguments = parser.parse_args()
     env = BackseatDriver()
     run = partial(drive, env, env.default_params)
     for number, (name, driver) in enumerate(DRIVERS.items()):
-        figures = summarise(*run(driver, arguments.cars, arguments.decisions))
+        figures = summarise(*run(driver, arguments.cars, arguments.steps))
         if number == 0:
             print("| driver |", " | ".join(figures), "|")
             print("|---" * (len(figures) + 1) + "|")

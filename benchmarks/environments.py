@@ -1,4 +1,4 @@
-"""Decisions per second of every game, random policy, against gymnax and MinAtar.
+"""Steps per second of every game, random policy, against gymnax and MinAtar.
 
     python benchmarks/environments.py [--json out.json]
 
@@ -79,7 +79,7 @@ def rate_of_minatar(game, num_steps=20_000):
 
 
 def measure(env_id, rounds):
-    """Decisions per second of one game in each variant."""
+    """Steps per second of one game in each variant."""
     variants = {
         "bare": (*termdp.make(env_id, observer=False), 512),
         "observed": (*termdp.make(env_id), 512),

@@ -32,7 +32,7 @@ from termdp.render.drawing import to_pixels  # noqa: E402
 IMAGES = ROOT / "docs" / "images"
 
 
-def film(env, num_decisions, seed):
+def film(env, num_steps, seed):
     """All frames of a careful driver's ride, as states."""
     params = env.default_params.replace(wave_rate=0.6)
     _, state = env.reset(jax.random.key(seed), params)
@@ -43,7 +43,7 @@ def film(env, num_decisions, seed):
         return env.frames(state, action, env.sample_draws(key), params)
 
     states = []
-    for number in range(num_decisions):
+    for number in range(num_steps):
         shown = decide(jax.random.fold_in(jax.random.key(seed), number), state)
         states += [jax.tree.map(lambda x, i=i: x[i], shown) for i in range(FRAMES)]
         state = states[-1]
@@ -120,7 +120,7 @@ def session_picture():
 def main():
     """Write all pictures."""
     env = BackseatDriver()
-    states = film(env, num_decisions=45, seed=8)
+    states = film(env, num_steps=45, seed=8)
     fullest = max(states, key=lambda state: things_on(state, env.road))
     Image.fromarray(to_pixels(draw(fullest, env.road), 40)).save(
         IMAGES / "backseat.png"
