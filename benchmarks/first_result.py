@@ -3,10 +3,10 @@
     python benchmarks/first_result.py [--steps 65536] [--rounds 3]
 
 `termdp.train("recommender", "termpg")` with an empty and with a full compilation cache,
-split into import, compile (tracing and the first state too) and train; then `termdp envs`,
-`termdp methods` and `termdp --help`. Everything runs in a fresh process, and the round
-that was fastest in all counts. `other` is what the parts do not explain: Python's own
-start, making the job, leaving. Prints a table in Markdown, in seconds.
+split into import, compile (tracing and the first state included) and train; then `termdp
+envs`, `termdp methods` and `termdp --help`. Everything runs in a fresh process, and the
+round that was fastest in all counts. `other` is what the parts do not explain: Python's
+own start, making the job, leaving. Prints a table in Markdown, in seconds.
 """
 
 import argparse
