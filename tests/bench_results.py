@@ -1,11 +1,12 @@
-"""Result folders without training: numbers of our choosing, written by the real store."""
+"""Result folders without training: numbers of our choosing, written by the real code."""
 
 import numpy as np
 
+from termdp.bench.execute import CURVE_NAMES, JobResult, RunResult
 from termdp.bench.plan import RunKey, make_plan
-from termdp.bench.program import CURVE_NAMES, SUMMARY_NAMES, JobResult, RunResult
-from termdp.bench.store import Store
 from termdp.bench.suites import find_suite
+from termdp.bench.sweep_folder import SweepFolder
+from termdp.runs.metrics import SUMMARY_NAMES
 
 
 def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
@@ -14,7 +15,7 @@ def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
     Runs for which the score is None are missing.
     """
     plan = make_plan(find_suite(suite), seeds=seeds, **choice)
-    store = Store.create(path, plan, f"termdp bench {suite}")
+    folder = SweepFolder.create(path, plan, f"termdp bench {suite}")
     runs = []
     for cell, seed in plan.runs:
         key = RunKey(cell.column.label, cell.row.label, seed)
@@ -23,7 +24,7 @@ def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
             runs.append(run_result(key, cell, value, plan, points))
     facts = {
         "job": "everything",
-        "column": "several",
+        "columns": ["several"],
         "env": "several",
         "recurrent": False,
         "preset": plan.preset,
@@ -34,9 +35,9 @@ def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
         "wall_s": 50.0,
         "steps_per_s": plan.steps * len(runs) / 50.0,
     }
-    store.add(JobResult(runs, {}, facts))
-    store.close(75.0)
-    return store
+    folder.add(JobResult(runs, {}, facts))
+    folder.close(75.0)
+    return folder
 
 
 def run_result(key, cell, value, plan, points=20):
