@@ -1,4 +1,4 @@
-"""Decisions per second of training: ours against Stable-Baselines3's PPO, in one run.
+"""Steps per second of training: ours against Stable-Baselines3's PPO, in one run.
 
     pip install 'termdp[sb3]'
     python benchmarks/against_sb3.py [--steps 65536] [--load preset|small]
@@ -6,52 +6,53 @@
 Same game (Breakout with its observer). SB3 gets it twice: stepped by our compiled call,
 the best it can hope for, and as users of SB3 have it, copies of the original MinAtar in
 Python, each with our `ObserverWrapper`, in a `DummyVecEnv`. Same network and same
-updates: the preset's (64 copies, 16 3×3 filters, dense 256, rollouts of 32 decisions, 4
+updates: the preset's (64 copies, 16 3×3 filters, dense 256, rollouts of 32 steps, 4
 passes in 16 minibatches), or a common smaller load (128 copies, dense 128, 3 passes in 32
-minibatches; TermPG with as many cost samples per decision). Time is of training after a
-first iteration, so without compilation; rounds alternate, the best of each counts.
+minibatches; TermPG with as many cost samples per step). Time is of training after a
+first round, so without compilation; rounds alternate, the best of each counts.
 """
 
 import argparse
-import dataclasses
 import time
 from functools import partial
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
 import torch
 from minatar.gym import BaseEnv
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
-from termdp.runs.presets import make_config
 from torch import nn
 
-from termdp.agents.methods import find_method
 from termdp.envs.cost_functions import BreakoutEdgeCost
 from termdp.gym.gymnasium_vector_env import JaxVectorEnv
 from termdp.gym.observer_wrapper import ObserverWrapper
 from termdp.observer import Observer
 from termdp.registry import make
 from termdp.runs.config import TrainConfig
-from termdp.runs.program import Job, Trainer
+from termdp.runs.program import TrainProgram
+from termdp.runs.runner import Runner
+from termdp.runs.spec import RunSpec, make_job
 
-LOADS = ("preset", "small")
+# What differs from the preset `fast`.
+LOADS: dict[str, dict[str, int]] = {
+    "preset": {},
+    "small": {
+        "num_envs": 128,
+        "hidden": 128,
+        "num_epochs": 3,
+        "num_minibatches": 32,
+        "cost_num_steps": 16,
+    },
+}
 
 
-def make_load(load: str) -> TrainConfig:
-    """Sizes of the networks, rollouts and updates."""
-    preset = make_config("fast", *make("breakout"), 30)
-    if load == "preset":
-        return preset
-    return dataclasses.replace(
-        preset,
-        num_envs=128,
-        hidden=128,
-        ppo=dataclasses.replace(preset.ppo, num_epochs=3, num_minibatches=32),
-        costs=dataclasses.replace(preset.costs, num_steps=2 * preset.costs.num_steps),
+def make_program(load: str, method: str, steps: int) -> TrainProgram:
+    """One run of a method with the load's sizes."""
+    return TrainProgram(
+        make_job(RunSpec("breakout", method, steps=steps, numbers=LOADS[load]))
     )
 
 
@@ -133,13 +134,13 @@ def sb3_agent(config: TrainConfig, copies: VecEnv) -> PPO:
     return PPO(
         "MlpPolicy",
         copies,
-        learning_rate=config.learning_rate,
+        learning_rate=config.algorithm.learning_rate,
         n_steps=config.rollout_steps,
-        batch_size=config.rollout_size // config.ppo.num_minibatches,
-        n_epochs=config.ppo.num_epochs,
+        batch_size=config.rollout_size // config.algorithm.num_minibatches,
+        n_epochs=config.algorithm.num_epochs,
         gamma=0.99,
         gae_lambda=config.gae_lambda,
-        clip_range=config.ppo.clip,
+        clip_range=config.algorithm.clip,
         policy_kwargs={
             "features_extractor_class": Trunk,
             "features_extractor_kwargs": {
@@ -153,19 +154,18 @@ def sb3_agent(config: TrainConfig, copies: VecEnv) -> PPO:
     )
 
 
-class Ours:
-    """One run of a method, compiled in chunks of the given number of iterations."""
+def seconds_of_sb3(agent: PPO, steps: int) -> float:
+    """How long an agent learns for so many steps."""
+    began = time.perf_counter()
+    agent.learn(steps, reset_num_timesteps=False)
+    return time.perf_counter() - began
 
-    def __init__(self, method: str, config: TrainConfig, iterations: int) -> None:
-        env, params = make("breakout")
-        job = Job(env, params, (find_method(method),), (0,), config, 10**6)
-        self.trainer, self.iterations = Trainer(job), iterations
-        self.trainer.compile(iterations)
-        self.state = self.trainer.init()
 
-    def learn(self) -> None:
-        self.state, _ = self.trainer.advance(self.state, self.iterations)
-        jax.block_until_ready(self.state)
+def seconds_of_ours(program: TrainProgram) -> float:
+    """How long a whole run takes; compiled the first time, which is not counted."""
+    runner = Runner(program, advise=False)
+    runner.run()
+    return runner.seconds
 
 
 def main() -> None:
@@ -174,36 +174,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--load", choices=LOADS, default="preset")
     args = parser.parse_args()
-    config = make_load(args.load)
-    iterations = max(1, args.steps // config.rollout_size)
-    steps = iterations * config.rollout_size
+    programs = {
+        name: make_program(args.load, name, args.steps) for name in ("pg", "termpg")
+    }
+    job = programs["pg"].job
+    config = job.config
+    steps = job.num_iterations * config.rollout_size
     agents = {
         "SB3 PPO, MinAtar in Python": sb3_agent(config, python_copies(config.num_envs)),
         "SB3 PPO, our compiled game": sb3_agent(config, Copies(config.num_envs)),
     }
     for agent in agents.values():
         agent.learn(config.rollout_size)
-    ours = {name: Ours(name, config, iterations) for name in ("pg", "termpg")}
-    for one in ours.values():
-        one.learn()
+    for program in programs.values():
+        seconds_of_ours(program)
     learners = {
-        name: partial(agent.learn, steps, reset_num_timesteps=False)
-        for name, agent in agents.items()
-    } | {name: one.learn for name, one in ours.items()}
-    speeds: dict[str, list[float]] = {name: [] for name in learners}
+        name: partial(seconds_of_sb3, agent, steps) for name, agent in agents.items()
+    } | {name: partial(seconds_of_ours, program) for name, program in programs.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in learners}
     for _ in range(args.rounds):
         for name, learn in learners.items():
-            began = time.perf_counter()
-            learn()
-            speeds[name].append(steps / (time.perf_counter() - began))
-    best = {name: max(values) for name, values in speeds.items()}
+            seconds[name].append(learn())
+    best = {name: steps / min(values) for name, values in seconds.items()}
     first, second = (best[name] for name in agents)
-    print(
-        f"{steps:,} decisions per round, {args.rounds} rounds, torch {torch.__version__}"
-    )
+    print(f"{steps:,} steps per round, {args.rounds} rounds, torch {torch.__version__}")
     for name, speed in best.items():
         print(
-            f"{name:26s} {speed:10,.0f} decisions/s  {speed / first:5.2f}x the first "
+            f"{name:26s} {speed:10,.0f} steps/s  {speed / first:5.2f}x the first "
             f"{speed / second:5.2f}x the second"
         )
     print(f"termpg / pg wall clock: {best['pg'] / best['termpg']:.2f}x")

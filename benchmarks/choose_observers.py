@@ -15,10 +15,9 @@ import argparse
 
 import jax
 import numpy as np
-from hard_observers import NEVER, make_trainer, trained
+from hard_observers import NEVER, trained
 
-from termdp.runs import rollout
-from termdp.runs.collect import World
+from termdp.runs.evaluate import play_steps
 
 FIRST_SEED = 200
 COPIES, PLAYED = 64, 2_500
@@ -27,33 +26,16 @@ RELIEFS = (0.0, 0.05, 0.1, 0.2, 0.3)
 LARGEST = 30.0  # how far above the least bias is searched
 
 
-def record(trainer, state, changes):
+def record(result, changes):
     """First episodes of many copies: per seed a list of (rewards, costs at price 1)."""
-    program = trainer.program
-    world = World(trainer.job.env, trainer.job.params.replace(**changes))
-
-    def play(policy, method_params, key):
-        rollout_state = rollout.initial_rollout_state(
-            world, program.learner, key, COPIES, None
-        )
-        _, played = rollout.collect(
-            world,
-            program.learner,
-            policy,
-            None,
-            method_params,
-            rollout_state,
-            key,
-            PLAYED,
-        )
-        return played.rewards, played.ended, played.true_costs
-
-    keys = jax.random.split(jax.random.key(7), len(trainer.job.seeds))
-    play = jax.jit(jax.vmap(play))
+    job = result.program.job
+    params = job.params.replace(**changes)
     found = []
-    for rewards, ended, costs in zip(
-        *map(np.asarray, play(state.policy, trainer.method_params, keys)), strict=True
-    ):
+    for seed in job.seeds:
+        agent, key = result.agent(seed), jax.random.fold_in(jax.random.key(7), seed)
+        played = play_steps(agent, job.env, params, key, COPIES, PLAYED)
+        rewards, ended = np.asarray(played.rewards), np.asarray(played.ended)
+        costs = np.asarray(played.truth.costs)
         lengths = np.where(ended.any(0), ended.argmax(0) + 1, PLAYED)
         found.append(
             [
@@ -105,10 +87,9 @@ def main():
     alone = {"bias": NEVER, "scale": 1.0, "relief": 0.0}
     # Other seeds than those that hard_observers.py reports.
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
-    trainer = make_trainer(args.env, alone, seeds, args.steps)
-    state = trained(trainer)
+    result = trained(args.env, alone, seeds, args.steps)
     for changes in variants:
-        records = record(trainer, state, changes)
+        records = record(result, changes)
         episodes = [episode for one in records for episode in one]
         length = np.mean([len(rewards) for rewards, _ in episodes])
         least = float(np.log(3 * length))

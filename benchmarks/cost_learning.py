@@ -18,16 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from termdp.runs.presets import FAST
-
 from offline_costs import block
 from offline_costs.episodes import from_episodes
 from offline_costs.offline import fit_buffer
 from termdp.costs import buffer as buffers
 from termdp.costs import ensemble, fit
 from termdp.costs.sampling import sample
+from termdp.runs.config import make_config
 
 WINDOW = 30
+COSTS = make_config("fast", (10, 10, 4), WINDOW).costs
 COMMON = block.BlockTask()
 RARE = block.BlockTask(min_rate=0.0, max_rate=0.06)
 
@@ -121,17 +121,17 @@ def speed_table(config):
     obs_drawn = buffers.unpack(segments.obs, buffer.obs_shape, buffer.obs_dtype)
     segments = replace(segments, obs=obs_drawn)
     samples = segments.labels.size
-    decisions = stopped.size
+    steps = stopped.size
     rows = (
         (
             "add a rollout",
-            decisions,
+            steps,
             partial(buffers.add, config=config),
             (key, buffer, obs, actions, stopped, labels),
         ),
         (
             "costs of all members",
-            decisions,
+            steps,
             ensemble.member_costs,
             (state, obs, actions),
         ),
@@ -154,7 +154,7 @@ def speed_table(config):
             (key, state, buffer),
         ),
     )
-    print(f"{jax.default_backend()}, {config.members} members; per decision or sample")
+    print(f"{jax.default_backend()}, {config.members} members; per step or sample")
     for name, count, function, args in rows:
         print(f"  {name:24s} {1e6 * seconds(function, *args) / count:8.2f} µs")
 
@@ -165,14 +165,14 @@ def main():
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--segments", type=int, default=8)
-    parser.add_argument("--filters", type=int, default=FAST.costs.filters)
-    parser.add_argument("--decay", type=float, default=FAST.costs.weight_decay)
+    parser.add_argument("--filters", type=int, default=COSTS.filters)
+    parser.add_argument("--decay", type=float, default=COSTS.weight_decay)
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--speed", action="store_true")
     args = parser.parse_args()
     config = replace(
-        FAST.costs,
+        COSTS,
         segments_per_step=args.segments,
         filters=args.filters,
         weight_decay=args.decay,

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from cost_learning import COSTS
 from departures_costs import (
     FORWARD,
     LIVE_RELU,
@@ -30,21 +31,17 @@ from departures_costs import (
     number,
     replaced,
 )
-from termdp.training import cost_features, iteration
-from termdp.training.config import TrainConfig
-from termdp.training.evaluate import evaluate
-from termdp.training.loop import Job, Trainer
-from termdp.training.metrics import summarise
-from termdp.training.presets import FAST, make_config
-from termdp.training.session import chunks
 
+import termdp
 from termdp.advantages import gae
 from termdp.agents.methods import Method, find_method
 from termdp.intervals import difference, mean_interval
-from termdp.registry import make
+from termdp.runs import cost_features, improve, program
 
 PUBLISHED_BIAS = 3.0
 DEAD_DISCOUNT = 0.9526  # 1 − ρ(0 − 3)
+# The paper's discount: 1 − ρ(C − b) and nothing else.
+TERMPG = find_method("termpg", discount=1.0)
 
 
 def mirrored_gae(rewards, values, next_values, discounts, ended, lam):
@@ -68,10 +65,10 @@ def fixed_bias(recompute_costs, bias=PUBLISHED_BIAS):
     """γ = 1 − ρ(C − 3), whatever bias was learned."""
 
     def changed(*args):
-        fresh, rollout_state = recompute_costs(*args)
+        fresh, memory = recompute_costs(*args)
         sums = fresh.accumulated
         logit = sums.policy_input - bias
-        return replace(fresh, accumulated=replace(sums, logit=logit)), rollout_state
+        return replace(fresh, accumulated=replace(sums, logit=logit)), memory
 
     return changed
 
@@ -80,11 +77,10 @@ def lower_bias(recompute_costs, gap=3.0):
     """γ = 1 − ρ(C − (b − 3)): as far off as the published 3 is from the paper's 6."""
 
     def changed(*args):
-        fresh, rollout_state = recompute_costs(*args)
+        fresh, memory = recompute_costs(*args)
         sums = fresh.accumulated
-        return replace(
-            fresh, accumulated=replace(sums, logit=sums.logit + gap)
-        ), rollout_state
+        sums = replace(sums, logit=sums.logit + gap)
+        return replace(fresh, accumulated=sums), memory
 
     return changed
 
@@ -92,58 +88,52 @@ def lower_bias(recompute_costs, gap=3.0):
 def before_step(recompute_costs):
     """γ_t of the cost before step t, not after it."""
 
-    def changed(program, method_params, costs, state, rollout_state, played):
-        fresh, rollout_state = recompute_costs(
-            program, method_params, costs, state, rollout_state, played
-        )
+    def changed(recipe, method_params, costs, recent, rollout):
+        fresh, memory = recompute_costs(recipe, method_params, costs, recent, rollout)
         sums = fresh.accumulated
-        earlier = cost_features.recent_sums(
-            state.rollout_state.recent_costs, method_params.window
-        )
+        earlier = cost_features.recent_sums(recent, method_params.window)
         first = cost_features.accumulate(method_params, costs, earlier)
         none = cost_features.accumulate(method_params, costs, 0.0 * earlier)
 
         def shift(name):
             now, begin = getattr(sums, name), getattr(first, name)[None]
             shifted = jnp.concatenate([begin, now[:-1]])
-            return jnp.where(played.starts, getattr(none, name), shifted)
+            return jnp.where(rollout.starts, getattr(none, name), shifted)
 
         names = ("logit", "policy_input")
         shifted = replace(sums, **{name: shift(name) for name in names})
-        return replace(fresh, accumulated=shifted), rollout_state
+        return replace(fresh, accumulated=shifted), memory
 
     return changed
 
 
-def stale(recompute_costs):
+def stale(recipe, method_params, state, *rest, improved=improve.improve):
     """Costs of the networks that were there while playing."""
+    recompute_costs = improve.recompute_costs
 
-    def changed(program, method_params, costs, state, rollout_state, played):
-        return recompute_costs(
-            program, method_params, state.costs, state, rollout_state, played
-        )
+    def changed(recipe, method_params, costs, recent, rollout):
+        return recompute_costs(recipe, method_params, state.costs, recent, rollout)
 
-    return changed
+    with replaced(((improve, "recompute_costs", changed),)):
+        return improved(recipe, method_params, state, *rest)
 
 
-def only_longest(
-    program, method_params, state, played, key, learn=iteration.learn_costs
-):
+def only_longest(recipe, method_params, state, rollout, key, learn=improve.learn_costs):
     """`stops_of_longest`, for the episodes that ended in this rollout."""
     key, key_rivals = jax.random.split(key)
-    lengths, ended = played.episode_lengths.ravel(), played.ended.ravel()
+    lengths, ended = rollout.episode_lengths.ravel(), rollout.ended.ravel()
     chances = (ended + 1e-9) / (ended + 1e-9).sum()
     rivals = jax.random.choice(key_rivals, lengths, (2, lengths.size), p=chances)
-    longest = (lengths >= rivals.max(axis=0)).reshape(played.stopped.shape)
-    played = replace(played, stopped=played.stopped & longest)
-    return learn(program, method_params, state, played, key)
+    longest = (lengths >= rivals.max(axis=0)).reshape(rollout.stopped.shape)
+    rollout = replace(rollout, stopped=rollout.stopped & longest)
+    return learn(recipe, method_params, state, rollout, key)
 
 
 def reconsidering(*changes) -> Patch:
-    function = iteration.recompute_costs
+    function = improve.recompute_costs
     for change in changes:
         function = change(function)
-    return (iteration, "recompute_costs", function)
+    return (improve, "recompute_costs", function)
 
 
 @dataclass(frozen=True)
@@ -153,11 +143,12 @@ class AgentRow:
     name: str
     patches: tuple[Patch, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    method: Method = find_method("termpg")
+    method: Method = TERMPG
 
 
-MIRRORED: Patch = (iteration, "gae", mirrored_gae)
-LONGEST: Patch = (iteration, "learn_costs", only_longest)
+MIRRORED: Patch = (improve, "gae", mirrored_gae)
+LONGEST: Patch = (improve, "learn_costs", only_longest)
+STALE: Patch = (program, "improve", stale)
 DEAD = find_method("pg_naive", discount=DEAD_DISCOUNT)
 AGENT_ROWS = (
     AgentRow("correct TermPG"),
@@ -165,7 +156,7 @@ AGENT_ROWS = (
     AgentRow("discount with b lowered by 3", (reconsidering(lower_bias),)),
     AgentRow("advantages meet γ in the wrong order", (MIRRORED,)),
     AgentRow("γ of the cost before the step", (reconsidering(before_step),)),
-    AgentRow("stale costs", (reconsidering(stale),)),
+    AgentRow("stale costs", (STALE,)),
     AgentRow("costs blind to the action", (networks_of(ActionBlindCosts),)),
     AgentRow("windows run into the future", FORWARD),
     AgentRow("stops of the longest of three only", (LONGEST,)),
@@ -176,56 +167,45 @@ AGENT_ROWS = (
         "all of these at once",
         (
             *FORWARD,
-            *(LONGEST, RELU, NO_BIAS, MIRRORED),
-            reconsidering(before_step, fixed_bias, stale),
+            *(LONGEST, RELU, NO_BIAS, MIRRORED, STALE),
+            reconsidering(before_step, fixed_bias),
         ),
         SLOW_BIAS,
     ),
     AgentRow("dead costs, b = 3: γ = 0.9526", method=DEAD),
     AgentRow("`pg`", method=find_method("pg")),
     AgentRow("`pg_naive`", method=find_method("pg_naive")),
-    AgentRow("`pg_0.953`", method=find_method("pg_0.953")),
-    AgentRow("`oracle`", method=find_method("oracle")),
+    AgentRow("`pg`, γ = 0.953", method=find_method("pg", discount=0.953)),
+    AgentRow("`oracle`", method=find_method("oracle", discount=1.0)),
 )
-
-
-def trained(row, seeds, steps):
-    """The trainer, its final state and the sums of the last tenth of each run."""
-    env, params = make("notifier")
-    draft = Job(
-        env, params, (row.method,) * seeds, tuple(range(seeds)), TrainConfig(), 1
-    )
-    config = make_config("fast", env, params, draft.max_window)
-    config = replace(config, costs=replace(config.costs, **row.settings))
-    total = config.num_iterations(steps)
-    trainer = Trainer(replace(draft, config=config, num_iterations=total))
-    state, reports = trainer.init(), []
-    for count in chunks(total):
-        state, report = trainer.advance(state, count)
-        reports.append(jax.tree.map(np.asarray, report))
-    joined = {k: np.concatenate([r[k] for r in reports], axis=1) for k in reports[0]}
-    tenth = max(1, total // 10)
-    last = [{k: v[run, -tenth:] for k, v in joined.items()} for run in range(seeds)]
-    return trainer, state, last
 
 
 def agent_scores(row, seeds, steps):
     """Numbers of each seed, by name; not a number where no costs are learned."""
+    settings = {f"cost_{name}": value for name, value in row.settings.items()}
+    # What was compiled with other functions must not be found again.
+    jax.clear_caches()
     with replaced(row.patches):
-        trainer, state, last = trained(row, seeds, steps)
+        result = termdp.train(
+            "notifier",
+            row.method,
+            steps=steps,
+            seeds=seeds,
+            on_progress=False,
+            **settings,
+        )
         played = [
-            evaluate(trainer, state, run, 128, jax.random.key(10_000 + run))
-            for run in range(seeds)
+            termdp.evaluate(result.agent(seed), seed=10_000) for seed in range(seeds)
         ]
-    found = [summarise({k: v.sum(axis=0) for k, v in part.items()}) for part in last]
-    nan = [np.nan]
+    last = result.summary["seeds"]
+    learned = {"corr": "cost_corr", "bias": "bias", "dead": "dead_members"}
     return {
-        "return": np.array([p.returns.mean() for p in played]),
-        "stopped": np.array([p.rate("stopped") for p in played]),
-        "corr": np.array([f["cost_corr"] for f in found], float),
-        "discount": np.array([f["discount_mean"] for f in found], float),
-        "bias": np.array([part.get("bias", nan)[-1] for part in last]),
-        "dead": np.array([part.get("dead_members", nan)[-1] for part in last]),
+        "return": np.array([found.return_mean for found in played]),
+        "stopped": np.array([found.stop_rate for found in played]),
+        "discount": np.array([entry["discount_mean"] for entry in last], float),
+    } | {
+        name: np.array([entry[source] for entry in last], float)
+        for name, source in learned.items()
     }
 
 
@@ -236,9 +216,7 @@ def plain(values, digits):
 
 def agents_table(args):
     steps = 20_480 if args.quick else 150_000
-    print(
-        f"\nNotifier, {args.seeds} seeds, {steps} decisions, 128 fresh episodes each.\n"
-    )
+    print(f"\nNotifier, {args.seeds} seeds, {steps} steps, 128 fresh episodes each.\n")
     print(
         "| | return [95%] | seeds | against correct | stopped | correlation | b | γ "
         "| dead |\n|---|" + "---:|" * 8
@@ -257,9 +235,7 @@ def agents_table(args):
             plain(found["corr"], 2),
             plain(found["bias"], 1),
             plain(found["discount"], 3),
-            "–"
-            if np.isnan(dead)
-            else f"{dead:.0f} of {FAST.costs.members * args.seeds}",
+            "–" if np.isnan(dead) else f"{dead:.0f} of {COSTS.members * args.seeds}",
         )
         print(f"| {row.name} | {' | '.join(cells)} |", flush=True)
 

@@ -198,7 +198,7 @@ def fitted(row, seeds, num_steps):
         shown.append(sum(episode.end == "stopped" for episode in episodes))
         return from_episodes(key, episodes, *args, **kwargs)
 
-    config = replace(FAST.costs, **row.settings)
+    config = replace(cost_learning.COSTS, **row.settings)
     with replaced((*row.patches, (cost_learning, "from_episodes", altered))):
         states, data = cost_learning.learned_blocks(
             seeds, config, cost_learning.COMMON, 1000, num_steps
@@ -263,7 +263,7 @@ def costs_table(args):
             ranged(found["corr"], 2),
             *(number(found[name].mean(), 2) for name in ("on", "off")),
             ranged(found["bias"], 1),
-            f"{found['dead'].sum()} of {FAST.costs.members * args.seeds}",
+            f"{found['dead'].sum()} of {cost_learning.COSTS.members * args.seeds}",
             f"{found['stops'].mean():.0f}",
         )
         print(f"| {row.name} | {' | '.join(cells)} |", flush=True)

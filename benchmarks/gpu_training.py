@@ -1,32 +1,28 @@
-"""Decisions per second on an accelerator, and how far that is from its arithmetic.
+"""Steps per second on an accelerator, and how far that is from its arithmetic.
 
     python benchmarks/gpu_training.py [--runs 60] [--steps 1000000] [--paper-steps 102400]
 
 `pg` and TermPG on Breakout: many runs side by side with the preset `fast`, then one and
 three with `paper`. The floor is the time of the matrix products alone at the card's fp32
 peak. Compilation is timed apart, and a first call to the device is not timed. One line
-of JSON per row, then TermPG's time over `pg`'s.
+of JSON per row, then TermPG's time over `pg`'s. Needs no more than JAX, Flax, Optax,
+SciPy, Gymnasium, safetensors, msgspec and Rich.
 """
 
 import argparse
 import json
-import time
 
-import jax
-from termdp.runs.presets import make_config
-
-from termdp.agents.methods import find_method
-from termdp.runs.program import Job, Trainer
-from termdp.runs.runner import chunk_length, chunks
-from termdp.runs.train import make_watched
+from termdp.runs.program import TrainProgram
+from termdp.runs.runner import Runner
+from termdp.runs.spec import RunSpec, make_job
 
 FP32_FLOPS = 67e12  # one H200, by its data sheet
 
 
-def flops_per_decision(config, shape, num_actions, learns_costs):
-    """Additions and multiplications of the matrix products, per decision (grids).
+def flops_per_step(config, shape, num_actions, learns_costs):
+    """Additions and multiplications of the matrix products, per step (grids).
 
-    A product of m weights is 2m operations forwards, twice that backwards. Per decision
+    A product of m weights is 2m operations forwards, twice that backwards. Per step
     the policy plays once and is trained `num_epochs` times; costs are evaluated twice per
     member (old and fresh networks) and trained on `samples` rows. The first layer's input
     needs no gradient, and a convolution counts as one, however it is multiplied out.
@@ -41,7 +37,7 @@ def flops_per_decision(config, shape, num_actions, learns_costs):
 
     first, rest = weights(config.filters, config.hidden, num_actions + 1, 2)
     total = 2 * (first + rest)
-    total += config.ppo.num_epochs * (4 * first + 6 * rest)
+    total += config.algorithm.num_epochs * (4 * first + 6 * rest)
     if learns_costs:
         costs = config.costs
         first, rest = weights(costs.filters, costs.hidden, 1, num_actions)
@@ -54,38 +50,30 @@ def flops_per_decision(config, shape, num_actions, learns_costs):
 
 def measure(method, runs, steps, preset):
     """Train runs of a method that differ in their seed alone."""
-    env, params = make_watched("breakout")
-    config = make_config(preset, env, params, 30)
-    total = config.num_iterations(steps)
-    methods = (find_method(method),) * runs
-    trainer = Trainer(Job(env, params, methods, tuple(range(runs)), config, total))
-    began = time.perf_counter()
-    trainer.compile(chunk_length(total))
-    state = jax.block_until_ready(trainer.init())
-    compiled = time.perf_counter()
-    first, *others = chunks(total)
-    state, _ = jax.block_until_ready(trainer.advance(state, first))
-    started = time.perf_counter()
-    for count in others:
-        state, _ = trainer.advance(state, count)
-    jax.block_until_ready(state)
-    seconds = time.perf_counter() - started
-    decisions = (total - first) * config.rollout_size * runs
+    spec = RunSpec("breakout", method, steps=steps, seeds=runs, preset=preset)
+    job = make_job(spec)
+    chunks = []
+    runner = Runner(TrainProgram(job), on_progress=chunks.append, advise=False)
+    runner.run()
+    if len(chunks) < 2:
+        raise ValueError(f"expected steps for two iterations or more, got {steps}")
+    first, last = chunks[0], chunks[-1]
+    done, seconds = (last.step - first.step) * runs, last.seconds - first.seconds
     row = {
         "preset": preset,
         "method": method,
         "runs": runs,
-        "decisions": decisions,
-        "compile_s": round(compiled - began, 1),
+        "steps": done,
+        "compile_s": round(runner.compile_seconds, 1),
         "run_s": round(seconds, 2),
-        "decisions_per_s": round(decisions / seconds),
+        "steps_per_s": round(done / seconds),
     }
-    if config.network == "grid":
-        shape = env.observation_space(params).shape
-        learns = find_method(method).learns_costs
-        flops = flops_per_decision(config, shape, env.num_actions, learns)
-        row["mflop_per_decision"] = round(flops / 1e6, 2)
-        row["times_the_floor"] = round(FP32_FLOPS / flops / row["decisions_per_s"], 2)
+    if job.config.network == "grid":
+        shape = job.env.observation_space(job.params).shape
+        learns = job.methods[0].learns_costs
+        flops = flops_per_step(job.config, shape, job.env.num_actions, learns)
+        row["mflop_per_step"] = round(flops / 1e6, 2)
+        row["times_the_floor"] = round(FP32_FLOPS / flops / row["steps_per_s"], 2)
     return row
 
 

@@ -11,16 +11,38 @@ training, then the last as mean ± 95% interval over seeds, as JSON.
 
 import argparse
 import json
-import time
 
 import numpy as np
-from hard_observers import NEVER, make_trainer
-from termdp.training.metrics import summarise
-from termdp.training.session import chunk_length, chunks
 
 from termdp.intervals import mean_interval
+from termdp.runs.program import TrainProgram
+from termdp.runs.runner import Runner
+from termdp.runs.spec import RunSpec, make_job
 
 RULES = {"original": {}, "gymnax": {"sticky_prob": 0.0, "max_steps_in_episode": 1000}}
+
+
+def returns(runner, first, last):
+    """Mean return of each seed from one iteration to another."""
+    rows = [runner.row(run, first, last) for run in range(len(runner.job.seeds))]
+    return np.array([row["return_mean"] for row in rows], float)
+
+
+def train(spec):
+    """Train to the end, telling of each tenth; the runner."""
+    runner = Runner(TrainProgram(make_job(spec)))
+    told = [0]  # the iterations at which something was told
+
+    def tell(progress):
+        if runner.taken * 10 // runner.total > told[-1] * 10 // runner.total:
+            found = returns(runner, told[-1], runner.taken).round(1)
+            told.append(runner.taken)
+            tenth = runner.taken * 10 // runner.total
+            print(f"{tenth}/10 {found} after {progress.seconds:.0f} s", flush=True)
+
+    runner.on_progress = tell
+    runner.run()
+    return runner
 
 
 def main():
@@ -30,40 +52,28 @@ def main():
     parser.add_argument("--steps", type=int, default=20_000_000)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    # Watched by somebody who never stops: the same game as without an observer.
-    alone = RULES[args.rules] | {"bias": NEVER}
-    trainer = make_trainer(args.game, alone, range(args.seeds), args.steps)
-    total = trainer.job.num_iterations
-    began = time.perf_counter()
-    trainer.compile(chunk_length(total))
-    state, compiled = trainer.init(), time.perf_counter()
-    tenth, reported, returns = [], 0, np.full(args.seeds, np.nan)
-    done = 0
-    for count in chunks(total):
-        state, metrics = trainer.advance(state, count)
-        done += count
-        tenth.append({name: np.asarray(value) for name, value in metrics.items()})
-        if done * 10 // total > reported:
-            reported = done * 10 // total
-            sums = [
-                {name: sum(m[name][seed].sum() for m in tenth) for name in tenth[0]}
-                for seed in range(args.seeds)
-            ]
-            returns = np.array([summarise(s)["return_mean"] or np.nan for s in sums])
-            seconds = time.perf_counter() - compiled
-            print(f"{reported}/10 {returns.round(1)} after {seconds:.0f} s", flush=True)
-            tenth = []
-    mean = mean_interval(returns)
+    spec = RunSpec(
+        args.game,
+        "pg",
+        steps=args.steps,
+        seeds=args.seeds,
+        observer=False,
+        env_numbers=RULES[args.rules],
+    )
+    runner = train(spec)
+    tenth = max(1, runner.total // 10)
+    last = returns(runner, runner.total - tenth, runner.total)
+    mean = mean_interval(last) if args.seeds > 1 else None
     row = {
         "game": args.game,
         "rules": args.rules,
-        "steps": total * trainer.job.config.rollout_size,
+        "steps": runner.facts()["steps"],
         "seeds": args.seeds,
-        "return": round(mean.value, 2),
-        "interval_95": round(mean.high - mean.value, 2),
-        "returns": returns.round(2).tolist(),
-        "compile_s": round(compiled - began, 1),
-        "run_s": round(time.perf_counter() - compiled, 1),
+        "return": round(float(last.mean()), 2),
+        "interval_95": None if mean is None else round(mean.high - mean.value, 2),
+        "returns": last.round(2).tolist(),
+        "compile_s": round(runner.compile_seconds, 1),
+        "run_s": round(runner.seconds, 1),
     }
     print(json.dumps(row))
 

@@ -61,7 +61,7 @@ def main():
     ]
     frames = film(frames, panels)
     save_gif(str(OUT), [*frames, *[frames[-1]] * 12], fps=10)
-    print(f"{OUT}: {len(frames)} decisions")
+    print(f"{OUT}: {len(frames)} steps")
 
 
 if __name__ == "__main__":

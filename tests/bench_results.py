@@ -1,4 +1,4 @@
-"""Result folders without training: numbers of our choosing, written by the real store."""
+"""Result folders without training: numbers of our choosing, written by the real code."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ def write_results(path, score, suite="paper", seeds=3, points=20, also=(), **cho
     """
     plan = make_plan(find_suite(suite), seeds=seeds, **choice)
     plan = dataclasses.replace(plan, cells=[*plan.cells, *_with_discount(plan, also)])
-    store = SweepFolder.create(path, plan, f"termdp bench {suite}")
+    folder = SweepFolder.create(path, plan, f"termdp bench {suite}")
     runs = []
     for cell, seed in plan.runs:
         key = RunKey(cell.column.label, cell.row.label, seed)
@@ -29,7 +29,7 @@ def write_results(path, score, suite="paper", seeds=3, points=20, also=(), **cho
             runs.append(run_result(key, cell, value, plan, points))
     facts = {
         "job": "everything",
-        "column": "several",
+        "columns": ["several"],
         "env": "several",
         "recurrent": False,
         "preset": plan.preset,
@@ -40,9 +40,9 @@ def write_results(path, score, suite="paper", seeds=3, points=20, also=(), **cho
         "wall_s": 50.0,
         "steps_per_s": plan.steps * len(runs) / 50.0,
     }
-    store.add(JobResult(runs, {}, facts))
-    store.close(75.0)
-    return store
+    folder.add(JobResult(runs, {}, facts))
+    folder.close(75.0)
+    return folder
 
 
 def _with_discount(plan, labels):

@@ -11,16 +11,18 @@ TINY = tiny(
     ppo={"num_epochs": 1},
     costs={"num_steps": 1, "segment_length": 64, "buffer_steps": 256},
 )
-BROKEN = Column("broken", "recommender", {"no_such_parameter": 1})
+# Rollouts of 32 steps do not fall into three parts: refused when it is compiled.
+BROKEN = Column("broken", "recommender")
+UNEVEN = tiny(ppo={"num_minibatches": 3})
 
 
-def tiny_plan(*methods, seeds=2, columns=(RECOMMENDER,), steps=STEPS) -> Plan:
-    """Some methods, tiny networks; a broken column fails when it is compiled."""
-    rows = tuple(Row(name, name) for name in methods)
-    plan = make_plan(Suite("tiny", "for tests", (RECOMMENDER,), rows), seeds, 10**6)
+def tiny_plan(*methods, seeds=2, columns=(RECOMMENDER,), steps=STEPS, seed=0) -> Plan:
+    """Some methods (names or rows), tiny networks; a broken column fails to compile."""
+    rows = tuple(m if isinstance(m, Row) else Row(m, m) for m in methods)
+    suite = Suite("tiny", "for tests", columns, rows)
+    plan = make_plan(suite, seeds, 10**6, seed=seed)
     cells = tuple(
-        dataclasses.replace(cell, column=column, config=TINY)
-        for column in columns
+        dataclasses.replace(cell, config=UNEVEN if cell.column is BROKEN else TINY)
         for cell in plan.cells
     )
     return dataclasses.replace(plan, cells=cells, steps=steps)

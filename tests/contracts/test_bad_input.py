@@ -111,7 +111,11 @@ BAD_WORDS = [
         "1000",
     ),
     (["train", "breakout", "pg", "--set", "width"], "--set NAME=VALUE", "'width'"),
-    (["train", "breakout", "pg", "--set", "widthh=3"], "did you mean width", "'widthh'"),
+    (
+        ["train", "breakout", "pg", "--set", "widthh=3"],
+        "did you mean width",
+        "'widthh'",
+    ),
     (
         ["train", "breakout", "pg", "--config", "none.toml"],
         "a config file",

@@ -9,12 +9,17 @@ from functools import partial
 
 import numpy as np
 import pytest
-from termdp.bench.store import Store, read_curves, read_manifest, read_records
 
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
 from termdp.bench.suites import RECOMMENDER, Column
 from termdp.bench.sweep import sweep
+from termdp.bench.sweep_folder import (
+    SweepFolder,
+    read_curves,
+    read_manifest,
+    read_records,
+)
 from termdp.cli import main
 from tiny_bench import BROKEN, STEPS, TINY, tiny_plan
 
@@ -25,11 +30,13 @@ KEYS = {RunKey("recommender", row, seed) for row in ("pg", "termpg") for seed in
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """One good job and one that cannot be made: (store, outcome, events)."""
+    """One good job and one that cannot be compiled: (folder, outcome, events)."""
     plan = tiny_plan("pg", "termpg", columns=(BROKEN, RECOMMENDER))
-    folder = Store.create(tmp_path_factory.mktemp("sweep") / "out", plan, "command")
+    folder = SweepFolder.create(
+        tmp_path_factory.mktemp("sweep") / "out", plan, "command"
+    )
     events = []
-    outcome = sweep(run_local(make_jobs(plan)), folder, listen=events.append)
+    outcome = sweep(run_local(make_jobs(plan)), folder, on_progress=events.append)
     return folder, outcome, events
 
 
@@ -38,7 +45,7 @@ def test_a_failed_job_is_listed_and_does_not_stop_the_others(swept):
     assert set(outcome.finished) == KEYS
     ((keys, error),) = outcome.failures
     assert {key.column for key in keys} == {"broken"}
-    assert "no_such_parameter" in error
+    assert "equal minibatches" in error
     (failure,) = read_manifest(folder.path)["failures"]
     assert failure["error"] == error
     assert len(failure["runs"]) == 4
@@ -53,12 +60,12 @@ def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):
     parts = [plan_of(columns=(column,)) for column in (RECOMMENDER, other)]
     outcomes = []
     for number, plan in enumerate((both, *parts)):
-        store = Store.create(tmp_path / str(number), plan, "command")
-        sweep(run_local(make_jobs(plan)), store)
+        folder = SweepFolder.create(tmp_path / str(number), plan, "command")
+        sweep(run_local(make_jobs(plan)), folder)
         outcomes.append(
             {
                 RunKey(r["column"], r["row"], r["seed"]): r["return_mean"]
-                for r in read_records(store.path)
+                for r in read_records(folder.path)
             }
         )
     together, *alone = outcomes
@@ -106,18 +113,18 @@ import os, signal, sys
 from pathlib import Path
 from termdp.bench.local import run_local
 from termdp.bench.plan import make_jobs
-from termdp.bench.store import Store
 from termdp.bench.sweep import sweep
+from termdp.bench.sweep_folder import SweepFolder
 from tiny_bench import tiny_plan
 
 plan = tiny_plan("pg", "pg_rs")
-folder = Store.create(Path(sys.argv[1]), plan, "command")
+folder = SweepFolder.create(Path(sys.argv[1]), plan, "command")
 
 def die(event):
     if event.kind == "finished":
         os.kill(os.getpid(), signal.SIGKILL)
 
-sweep(run_local(make_jobs(plan, most_runs=lambda job: 2)), folder, listen=die)
+sweep(run_local(make_jobs(plan, most_runs=lambda job: 2)), folder, on_progress=die)
 """
 
 TWO_DEVICES = """
@@ -126,13 +133,13 @@ from pathlib import Path
 import jax
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
-from termdp.bench.store import Store
 from termdp.bench.sweep import sweep
+from termdp.bench.sweep_folder import SweepFolder
 from tiny_bench import tiny_plan
 
 assert len(jax.devices()) == 2
 plan = tiny_plan("pg", "termpg")
-folder = Store.create(Path(sys.argv[1]), plan, "command")
+folder = SweepFolder.create(Path(sys.argv[1]), plan, "command")
 # Three runs for two devices: one is filled up.
 jobs = make_jobs(plan, [RunKey("recommender", "pg", 0)])
 outcome = sweep(run_local(jobs), folder)
@@ -157,7 +164,7 @@ def test_what_was_finished_survives_a_kill_and_only_the_rest_is_run(tmp_path):
     before = {r["row"]: r for r in read_records(tmp_path / "out")}
     assert len(before) == 1, "one job of two was finished"
     plan = tiny_plan("pg", "pg_rs")
-    folder = Store.reopen(tmp_path / "out", plan, "again")
+    folder = SweepFolder.reopen(tmp_path / "out", plan, "again")
     jobs = make_jobs(plan, folder.finished(), most_runs=lambda job: 2)
     (job,) = jobs
     assert {key.row for key in job.keys} == {"pg", "pg_rs"} - set(before)

@@ -38,7 +38,11 @@ BAD_WORDS = [
         "slurm",
     ),
     (["bench", "smoke", "--address", "auto"], "no --address with the engine local", ""),
-    (["bench", "smoke", "--seeds", "0"], "seeds to be at least 1", "got 0"),
+    (
+        ["bench", "smoke", "--seeds", "0"],
+        "seeds to be a whole number of at least 1",
+        "got 0",
+    ),
     (["bench", "smoke", "--steps", "5"], "at least one rollout", "got 5"),
     (["bench", "smoke", "--preset", "slow"], "expected a preset", "'slow'"),
     (["bench", "paper", "--envs", "pacman"], "environments of the suite", "'pacman'"),
@@ -120,12 +124,12 @@ def test_resuming_with_another_network_is_refused(capsys, empty_folder, tiny):
     folder = write_results(empty_folder / "out", lambda *key: 1.0, suite="smoke")
     file = folder.path / "runs" / "recommender" / "pg" / "seed0.json"
     record = json.loads(file.read_text())
-    record["settings"]["config"]["hidden"] = 1
+    record["settings"]["numbers"]["hidden"] = 1
     file.write_text(json.dumps(record))
     sentence = refusal(
         capsys, "bench", "smoke", "--seeds", "3", "--resume", "--out", "out"
     )
-    assert "config.hidden = 1, now 8" in sentence
+    assert "numbers.hidden = 1, now 8" in sentence
 
 
 def test_a_folder_without_a_finished_run_has_nothing_to_report(capsys, empty_folder):

@@ -219,10 +219,11 @@ def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
         "end_handling": plan.end_handling,
     }
     for name, value in asked.items():
-        if manifest.get(name, 0) != value:
+        before = manifest.get(name, 0)  # older sweeps began with seed 0, unsaid
+        if before != value:
             raise ValueError(
-                f"expected {name} {manifest.get(name)} as in {path}, got {value}: choose "
-                "another --out"
+                f"expected {name} {before} as in {path}, got {value}: choose another "
+                "--out"
             )
     made_by, here = manifest["versions"]["termdp"], version_of("termdp")
     if made_by != here:

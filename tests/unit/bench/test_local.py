@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from termdp.bench.program import JobResult, RunResult
 
 from termdp.bench import local
+from termdp.bench.execute import JobResult, RunResult
 from termdp.bench.plan import make_jobs
 from tiny_bench import tiny_plan
 
@@ -19,11 +19,11 @@ def small_memory(monkeypatch):
     def compile_job(job, devices):
         return job
 
-    def run_job(job, listen):
+    def run_job(job, program, on_progress):
         tried.append(len(job.runs))
         if len(job.runs) > 3:
             raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9e9 bytes")
-        listen(0.5)
+        on_progress(0.5)
         facts = {"runs": len(job.runs), "compile_s": 1.0, "wall_s": 2.0, "steps": 10}
         curve = {"step": np.zeros(1)}
         return JobResult([RunResult(k, {}, curve) for k in job.keys], {}, facts)
@@ -56,7 +56,7 @@ def test_the_next_program_compiles_while_one_runs_and_no_further_one(monkeypatch
         ready[job.name].set()
         return job
 
-    def run_job(job, listen):
+    def run_job(job, program, on_progress):
         number = names.index(job.name)
         for name in names[number + 1 : number + 2]:
             assert ready[name].wait(10.0), "the next one was not compiled meanwhile"
@@ -70,7 +70,7 @@ def test_the_next_program_compiles_while_one_runs_and_no_further_one(monkeypatch
 
 
 def test_other_errors_are_not_tried_again(small_memory, monkeypatch):
-    def broken(job, listen):
+    def broken(job, program, on_progress):
         small_memory.append(len(job.runs))
         raise RuntimeError("INTERNAL: the device fell off")
 
@@ -85,6 +85,6 @@ def test_other_errors_are_not_tried_again(small_memory, monkeypatch):
 def test_jobs_are_whole_on_an_accelerator_and_minutes_long_on_cpus():
     (job,) = make_jobs(tiny_plan("pg", seeds=9, steps=1_000_000))
     assert local.runs_per_job(job, "gpu", 2e6) is None
-    # 10,000 decisions per second for five minutes: three runs of a million.
+    # 10,000 steps per second for five minutes: three runs of a million.
     assert local.runs_per_job(job, "cpu", 10_000.0) == 3
     assert local.runs_per_job(job, "cpu", 1.0) == 1

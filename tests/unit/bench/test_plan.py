@@ -1,10 +1,10 @@
 """From suites to jobs: who shares a program, and what is left out."""
 
 import pytest
-from termdp.agents.matched_discounts import MATCHED_DISCOUNTS
 
 from termdp.bench.plan import RunKey, make_jobs, make_plan
 from termdp.bench.suites import Column, Row, Suite, find_suite
+from termdp.registry import find
 from tiny_bench import tiny_plan
 
 
@@ -18,7 +18,7 @@ def test_all_feed_forward_methods_share_a_program_and_recurrent_ones_another():
     assert (len(together.runs), len(recurrent.runs)) == (30, 5)
     assert (together.recurrent, recurrent.recurrent) == (False, True)
     assert {key.row for key in recurrent.keys} == {"pg_recurrent"}
-    assert together.decisions == 30_000_000
+    assert together.all_steps == 30_000_000
     job = together.training_job()
     assert len(job.methods) == len(job.seeds) == 30
 
@@ -76,7 +76,7 @@ def test_a_matched_discount_comes_from_the_column_if_it_has_one():
     suite = Suite("own", "", (column,), (Row("pg_matched", "pg_matched"),))
     assert make_plan(suite).cells[0].method.discount == 0.9
     usual = plan_of("fair", envs=["breakout"], methods=["pg_matched"])
-    assert usual.cells[0].method.discount == MATCHED_DISCOUNTS["breakout"]
+    assert usual.cells[0].method.discount == find("breakout").matched_discount
 
 
 def test_an_environment_is_a_column_or_else_all_columns_of_that_game():
@@ -90,10 +90,10 @@ def test_an_environment_is_a_column_or_else_all_columns_of_that_game():
 
 
 def test_all_methods_can_be_made_to_ignore_ends():
-    plan = plan_of("paper", envs=["breakout"], stop_handling="ignored")
-    assert {cell.method.handles_stops for cell in plan.cells} == {"ignored"}
-    with pytest.raises(ValueError, match="stop_handling to be one of"):
-        plan_of("paper", stop_handling="maybe")
+    plan = plan_of("paper", envs=["breakout"], end_handling="ignored")
+    assert {cell.method.handles_ends for cell in plan.cells} == {"ignored"}
+    with pytest.raises(ValueError, match="end_handling to be one of"):
+        plan_of("paper", end_handling="maybe")
 
 
 def test_an_environment_that_does_not_exist_is_left_out_with_a_reason():
@@ -113,7 +113,7 @@ def test_an_environment_that_does_not_exist_is_left_out_with_a_reason():
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"seeds": 0}, "seeds to be at least 1, got 0"),
+        ({"seeds": 0}, "seeds to be a whole number of at least 1 .*got 0"),
         ({"steps": 10}, "at least one rollout"),
         ({"preset": "slow"}, "expected a preset"),
         ({"envs": ["pacman"]}, r"environments of the suite paper \(.*'pacman'"),

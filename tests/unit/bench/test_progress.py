@@ -2,9 +2,9 @@
 
 import pytest
 from rich.console import Console
-from termdp.bench.program import JobResult
 
 from termdp.bench.events import Event, sentence
+from termdp.bench.execute import JobResult
 from termdp.bench.plan import make_jobs
 from termdp.bench.speeds import Speeds
 from termdp.cli.bench_progress import Progress, picture, shown
@@ -25,7 +25,7 @@ def speeds(tmp_path):
 
 def test_jobs_done_running_failed_and_the_time_left(jobs, speeds):
     progress = Progress(jobs, speeds)
-    whole = sum(job.decisions / speeds.of(job) for job in jobs)
+    whole = sum(job.all_steps / speeds.of(job) for job in jobs)
     assert progress.seconds_left() == pytest.approx(whole)
     for job in jobs:
         progress.hear(Event("started", job))
@@ -46,7 +46,7 @@ def test_jobs_done_running_failed_and_the_time_left(jobs, speeds):
 
 def test_a_cluster_works_on_several_jobs_at_once(jobs, speeds):
     progress = Progress(jobs, speeds, jobs_at_once=3)
-    whole = sum(job.decisions / speeds.of(job) for job in jobs)
+    whole = sum(job.all_steps / speeds.of(job) for job in jobs)
     for job in jobs:
         progress.hear(Event("sent", job))
     assert "0 of 6 jobs done, 6 with the cluster, 0 failed" in progress.counts()

@@ -15,7 +15,7 @@ def job():
     return job
 
 
-def test_an_estimate_is_decisions_over_speed_and_says_where_it_is_from(job, tmp_path):
+def test_an_estimate_is_steps_over_speed_and_says_where_it_is_from(job, tmp_path):
     speeds = Speeds("gpu", tmp_path / "speeds.json")
     assert not speeds.is_measured(job)
     assert speeds.of(job) == RECORDED["gpu"]["vector"]

@@ -51,13 +51,13 @@ def test_ablations_and_bonus_are_the_papers():
     assert bonuses == {(0.1, "range"), (1.0, "range"), (0.1, "std"), (1.0, "std")}
 
 
-def test_fair_has_every_stop_handling_optimism_and_control():
+def test_fair_has_every_end_handling_optimism_and_control():
     termpg = [
         find_method(row.method, **row.changes)
         for _, row in cells(SUITES["fair"])
         if row.method.startswith("termpg")
     ]
-    assert {m.handles_stops for m in termpg} == {"expected", "cut", "ignored"}
+    assert {m.handles_ends for m in termpg} == {"expected", "cut", "ignored"}
     assert {m.optimism for m in termpg} == {"min", "std", "mean", "logit"}
     assert {"pg_naive", "pg_matched", "pg_0.953", "oracle"} <= set(labels("fair", 1))
     rows = {row.label: row for _, row in cells(SUITES["fair"])}

@@ -1,14 +1,16 @@
 """Results on disk: complete or not there, the same packed and unpacked."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
-from termdp.bench.program import JobResult
 
 from bench_results import run_result, write_results
-from termdp.bench import curves, store
+from termdp.bench import curves, sweep_folder
+from termdp.bench.execute import JobResult
 from termdp.bench.plan import RunKey
+from termdp.bench.sweep_folder import SweepFolder
 from tiny_bench import tiny_plan
 
 FACTS = {"job": "one", "runs": 2, "compile_s": 1.0, "wall_s": 2.0, "steps_per_s": 3.0}
@@ -29,18 +31,21 @@ def plan():
 
 
 def test_a_finished_job_is_there_for_whoever_reads_next(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "termdp bench tiny")
+    folder = SweepFolder.create(tmp_path / "out", plan, "termdp bench tiny")
     assert folder.finished() == set()
     folder.add(result_of(plan, 1, 2))
     # Nothing was closed: another process sees it all the same.
-    assert [r["return_mean"] for r in store.read_records(folder.path)] == [10.0, 20.0]
-    found = store.read_curves(folder.path)
+    assert [r["return_mean"] for r in sweep_folder.read_records(folder.path)] == [
+        10.0,
+        20.0,
+    ]
+    found = sweep_folder.read_curves(folder.path)
     assert set(found) == {
         RunKey("recommender", "pg", 1),
         RunKey("recommender", "termpg", 0),
     }
     assert found[RunKey("recommender", "termpg", 0)]["return_mean"][-1] > 19.0
-    manifest = store.read_manifest(folder.path)
+    manifest = sweep_folder.read_manifest(folder.path)
     assert manifest["programs"] == [FACTS]
     assert manifest["commands"] == ["termdp bench tiny"]
     for name in ("versions", "hardware", "commits", "begun"):
@@ -49,7 +54,7 @@ def test_a_finished_job_is_there_for_whoever_reads_next(plan, tmp_path):
 
 
 def test_a_run_is_complete_when_its_json_is_there(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "")
+    folder = SweepFolder.create(tmp_path / "out", plan, "")
     folder.add(result_of(plan, 0, 1))
     runs = folder.path / "runs" / "recommender" / "pg"
     (runs / "seed1.json").unlink()
@@ -60,11 +65,14 @@ def test_a_run_is_complete_when_its_json_is_there(plan, tmp_path):
 def test_packed_results_are_the_same_and_may_travel_alone(tmp_path):
     write_results(tmp_path / "out", lambda *key: 3.0, envs=["breakout"], seeds=2)
     path = tmp_path / "out"
-    before, curves_before = store.read_records(path), store.read_curves(path)
+    before, curves_before = (
+        sweep_folder.read_records(path),
+        sweep_folder.read_curves(path),
+    )
     for file in sorted((path / "runs").rglob("*"), reverse=True):
         file.unlink() if file.is_file() else file.rmdir()
-    assert store.read_records(path) == before
-    after = store.read_curves(path)
+    assert sweep_folder.read_records(path) == before
+    after = sweep_folder.read_curves(path)
     assert set(after) == set(curves_before)
     for key, curve in curves_before.items():
         for name, values in curve.items():
@@ -75,30 +83,30 @@ def test_packed_results_are_the_same_and_may_travel_alone(tmp_path):
 def test_a_machine_without_parquet_writes_what_others_turn_into_it(
     plan, tmp_path, monkeypatch
 ):
-    folder = store.Store.create(tmp_path / "out", plan, "")
+    folder = SweepFolder.create(tmp_path / "out", plan, "")
     with monkeypatch.context() as without:
         without.setattr(curves, "has_parquet", lambda: False)
         folder.add(result_of(plan, 0, 3))
         folder.close(1.0)
         assert (folder.path / "curves.npz").exists()
         assert not list(folder.path.rglob("*.parquet"))
-        there = store.read_curves(folder.path)
-    store.pack(folder.path)
+        there = sweep_folder.read_curves(folder.path)
+    sweep_folder.pack(folder.path)
     assert (folder.path / "curves.parquet").exists()
     assert not (folder.path / "curves.npz").exists()
-    here = store.read_curves(folder.path)
+    here = sweep_folder.read_curves(folder.path)
     for key, curve in there.items():
         np.testing.assert_array_equal(here[key]["return_mean"], curve["return_mean"])
 
 
 def test_resuming_adds_commands_and_keeps_results(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "first")
+    folder = SweepFolder.create(tmp_path / "out", plan, "first")
     folder.add(result_of(plan, 0))
     folder.add_failure([RunKey("recommender", "pg", 1)], "it rained")
     more = tiny_plan("pg", "termpg", "oracle", seeds=3)
-    again = store.Store.reopen(tmp_path / "out", more, "second")
+    again = SweepFolder.reopen(tmp_path / "out", more, "second")
     assert again.finished() == {RunKey("recommender", "pg", 0)}
-    manifest = store.read_manifest(folder.path)
+    manifest = sweep_folder.read_manifest(folder.path)
     assert manifest["commands"] == ["first", "second"]
     assert manifest["seeds"] == 3
     assert list(manifest["rows"]) == ["pg", "termpg", "oracle"]
@@ -106,7 +114,7 @@ def test_resuming_adds_commands_and_keeps_results(plan, tmp_path):
 
 
 def test_resuming_where_nothing_is_begins(plan, tmp_path):
-    assert store.Store.reopen(tmp_path / "new", plan, "").finished() == set()
+    assert SweepFolder.reopen(tmp_path / "new", plan, "").finished() == set()
 
 
 @pytest.mark.parametrize(
@@ -115,27 +123,26 @@ def test_resuming_where_nothing_is_begins(plan, tmp_path):
         ({"steps": 5}, "expected steps 960 as in"),
         ({"preset": "paper"}, "expected preset fast as in"),
         ({"suite": "paper"}, "expected suite tiny as in"),
+        ({"seed": 7}, "expected seed 0 as in .*, got 7"),
     ],
 )
 def test_resuming_something_else_is_refused(plan, tmp_path, change, message):
-    import dataclasses
-
-    store.Store.create(tmp_path / "out", plan, "")
+    SweepFolder.create(tmp_path / "out", plan, "")
     with pytest.raises(ValueError, match=message):
-        store.Store.reopen(
+        SweepFolder.reopen(
             tmp_path / "out", dataclasses.replace(plan, **change), "second"
         )
 
 
 def test_results_of_other_settings_are_not_mixed(plan, tmp_path):
-    import dataclasses
-
-    folder = store.Store.create(tmp_path / "out", plan, "")
+    folder = SweepFolder.create(tmp_path / "out", plan, "")
     folder.add(result_of(plan, 2))
-    faster = dataclasses.replace(plan.cells[1].config, learning_rate=0.5)
-    cells = (plan.cells[0], dataclasses.replace(plan.cells[1], config=faster))
-    with pytest.raises(ValueError, match=r"config.learning_rate = 0.002, now 0.5"):
-        store.Store.reopen(folder.path, dataclasses.replace(plan, cells=cells), "")
+    config = plan.cells[1].config
+    faster = dataclasses.replace(config.algorithm, learning_rate=0.5)
+    config = dataclasses.replace(config, algorithm=faster)
+    cells = (plan.cells[0], dataclasses.replace(plan.cells[1], config=config))
+    with pytest.raises(ValueError, match=r"numbers.learning_rate = 0.002, now 0.5"):
+        SweepFolder.reopen(folder.path, dataclasses.replace(plan, cells=cells), "")
 
 
 @pytest.mark.parametrize(
@@ -146,24 +153,24 @@ def test_results_of_other_settings_are_not_mixed(plan, tmp_path):
     ],
 )
 def test_results_of_another_version_are_refused(plan, tmp_path, name, value, message):
-    folder = store.Store.create(tmp_path / "out", plan, "")
+    folder = SweepFolder.create(tmp_path / "out", plan, "")
     folder.manifest[name] = value
     folder.save_manifest()
     with pytest.raises(ValueError, match=message):
-        store.Store.reopen(folder.path, plan, "")
+        SweepFolder.reopen(folder.path, plan, "")
 
 
 def test_a_folder_of_something_else_is_left_alone(plan, tmp_path):
     (tmp_path / "precious").write_text("mine")
     with pytest.raises(ValueError, match="expected a new folder"):
-        store.Store.create(tmp_path, plan, "")
+        SweepFolder.create(tmp_path, plan, "")
     with pytest.raises(ValueError, match="manifest.json is missing or damaged"):
-        store.Store.reopen(tmp_path, plan, "")
+        SweepFolder.reopen(tmp_path, plan, "")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
 
 
 def test_damaged_packed_results_are_named(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "")
+    folder = SweepFolder.create(tmp_path / "out", plan, "")
     (folder.path / "results.json").write_text("{")
     with pytest.raises(ValueError, match=r"results.json to hold packed results"):
         folder.finished()
@@ -171,22 +178,22 @@ def test_damaged_packed_results_are_named(plan, tmp_path):
 
 def test_what_to_type_to_go_on(tmp_path):
     manifest = {"commands": ["termdp bench smoke --steps 8192 --seeds 1 --out 'a b'"]}
-    resume = store.command_to_resume(manifest, tmp_path)
+    resume = sweep_folder.command_to_resume(manifest, tmp_path)
     assert resume == (
         f"termdp bench smoke --steps 8192 --seeds 1 --resume --out {tmp_path}"
     )
-    more = store.command_to_resume(manifest, tmp_path, seeds=2)
+    more = sweep_folder.command_to_resume(manifest, tmp_path, seeds=2)
     assert more.startswith("termdp bench smoke --steps 8192 --seeds 2 --resume --out ")
 
 
 def test_a_manifest_that_lacks_something_is_named(tmp_path):
     (tmp_path / "manifest.json").write_text('{"format": 1}')
     with pytest.raises(ValueError, match="manifest.json lacks 'suite'"):
-        store.read_manifest(tmp_path)
+        sweep_folder.read_manifest(tmp_path)
 
 
 def test_a_run_without_settings_is_missing(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "termdp bench tiny")
+    folder = SweepFolder.create(tmp_path / "out", plan, "termdp bench tiny")
     folder.add(result_of(plan, 0, 1))
     file = folder.path / "runs" / "recommender" / "pg" / "seed0.json"
     record = json.loads(file.read_text())
@@ -196,9 +203,9 @@ def test_a_run_without_settings_is_missing(plan, tmp_path):
 
 
 def test_a_damaged_curve_is_named_with_what_to_do(plan, tmp_path):
-    folder = store.Store.create(tmp_path / "out", plan, "termdp bench tiny")
+    folder = SweepFolder.create(tmp_path / "out", plan, "termdp bench tiny")
     folder.add(result_of(plan, 0))
     (file,) = (folder.path / "runs").rglob("seed0.parquet")
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"it is damaged: remove .*seed0\.json"):
-        store.read_curves(folder.path)
+        sweep_folder.read_curves(folder.path)
