@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from termdp.training import snapshots
-from termdp.training.evaluate import open_run
 
 import termdp
 from termdp.cli import main
@@ -23,6 +21,9 @@ from termdp.observer_file import (
 )
 from termdp.people.models.discomfort import discomfort
 from termdp.registry import REGISTRY
+from termdp.runs import checkpoint
+from termdp.runs.evaluate import place_of
+from termdp.runs.train import load_agents
 
 
 @pytest.fixture(scope="module")
@@ -146,12 +147,13 @@ def test_training_against_the_shipped_passenger(tmp_path):
     summary = json.loads((out / "summary.json").read_text())
     assert summary["env"] == "backseat_passenger"
     assert summary["seeds"][0]["cost_mae"] > 0
-    run = open_run(out)
-    assert run.trainer.job.max_window == 17
-    assert snapshots.steps_of(out) == [0, 4096]
-    first = snapshots.load(out, 0, run.state.policy.params)
-    last = snapshots.load(out, 4096, run.state.policy.params)
-    same = jax.tree.map(np.array_equal, last, run.state.policy.params)
+    (agent,) = load_agents(out)
+    assert int(agent.mind.method_params.window) == 17
+    assert checkpoint.snapshot_steps(out) == [0, 4096]
+    weights = jax.tree.map(lambda x: x[None], agent.mind.weights)
+    first = checkpoint.load_snapshot(out, 0, weights)
+    last = checkpoint.load_snapshot(out, 4096, weights)
+    same = jax.tree.map(np.array_equal, last, weights)
     assert all(jax.tree.leaves(same))
     assert not all(jax.tree.leaves(jax.tree.map(np.array_equal, first, last)))
 
@@ -163,8 +165,8 @@ def test_any_other_observer_travels_with_its_run(tmp_path, capsys):
     main(["train", "backseat", "pg", *words])
     file.unlink()
     moved = out.rename(tmp_path / "moved")
-    run = open_run(moved)
-    assert float(run.trainer.job.params.observer.bias) == 4.5
+    _, params = place_of(termdp.load(moved))
+    assert float(params.observer.bias) == 4.5
     capsys.readouterr()
     for words, sentence in {
         ("backseat", "pg", "--observer", str(file)): "no such file",
@@ -172,7 +174,12 @@ def test_any_other_observer_travels_with_its_run(tmp_path, capsys):
             "got a passenger of Backseat"
         ),
         ("backseat", "pg", "--no-observer", "--observer", str(file)): "got both",
-        ("backseat", "pg", "--snapshots", "51"): "expected snapshots from 0 to 50",
+        (
+            "backseat",
+            "pg",
+            "--snapshots",
+            "51",
+        ): "expected snapshots to be a whole number",
     }.items():
         with pytest.raises(SystemExit) as exit_info:
             main(["train", *words, "--out", str(tmp_path / "no")])
@@ -182,10 +189,10 @@ def test_any_other_observer_travels_with_its_run(tmp_path, capsys):
 
 
 def test_planned_snapshots():
-    assert snapshots.planned(100, 0) == ()
-    assert snapshots.planned(100, 1) == (0,)
-    assert snapshots.planned(100, 3) == (0, 25, 100)
-    assert snapshots.planned(2, 12) == (0, 1, 2)
+    assert checkpoint.planned_snapshots(100, 0) == ()
+    assert checkpoint.planned_snapshots(100, 1) == (0,)
+    assert checkpoint.planned_snapshots(100, 3) == (0, 25, 100)
+    assert checkpoint.planned_snapshots(2, 12) == (0, 1, 2)
 
 
 def test_gymnasium_and_other_biases_share_a_program():

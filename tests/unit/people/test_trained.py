@@ -6,12 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from termdp.training.loop import Job, Trainer
 
 import termdp
-from termdp.agents.methods import find_method
 from termdp.people.driving.rides import record, replay
-from termdp.people.driving.trained import PolicyDriverModel, drivers_in, policy_driver
+from termdp.people.driving.trained import drivers_in
 from tiny_config import tiny
 
 TINY = tiny(
@@ -31,12 +29,16 @@ TINY = tiny(
 )
 
 
-def never_stopped(method, **options):
-    env, params = termdp.make("backseat", bias=1e9, **options)
-    return Trainer(Job(env, params, (find_method(method),), (0,), TINY, 1))
+def agent_of(method, env="backseat", **env_numbers):
+    """An agent as it is before its first update."""
+    spec = RunSpec(env, method, steps=16, env_numbers=env_numbers)
+    job = dataclasses.replace(make_job(spec), config=TINY)
+    program = TrainProgram(dataclasses.replace(job, num_iterations=1))
+    state = jax.tree.map(lambda x: x[0], program.init())
+    return Agent(make_card(spec, program.job), state.policy.params, state.costs)
 
 
-def decided(state):
+def decided(agent):
     """The same networks, so sure of themselves that sampling makes no difference."""
     of_policy = np.s_[..., :-1]  # the last column is the value's
 
@@ -44,40 +46,30 @@ def decided(state):
         in_heads = "heads" in str(path)
         return leaf.at[of_policy].multiply(1e6) if in_heads else leaf
 
-    params = jax.tree_util.tree_map_with_path(sharpen, state.policy.params)
-    return dataclasses.replace(
-        state, policy=dataclasses.replace(state.policy, params=params)
-    )
+    weights = jax.tree_util.tree_map_with_path(sharpen, agent.mind.weights)
+    agent.mind = agent.mind._replace(weights=weights)
+    return agent
 
 
-@pytest.mark.parametrize("method", ["termpg", "pg_recurrent"])
+@pytest.mark.parametrize("method", ["termpg", "pg_recurrent", "oracle"])
 def test_a_driver_decides_as_the_policy_did_in_training(method):
-    trainer = never_stopped(method)
-    state = decided(jax.jit(trainer.init)())
-    mine = jax.tree.map(lambda x: x[0], (state.policy, state.costs, state.scene))
-    policy, costs, scene = mine
-    switches = jax.tree.map(lambda x: x[0], trainer.switches)
-    _, played = trainer.play(
-        policy, costs, switches, scene, jax.random.key(3), num_steps=60
-    )
-    model = PolicyDriverModel(trainer)
-    driver = policy_driver("tiny", model, trainer, state)
+    agent = decided(agent_of(method, bias=1e9))
+    env, params = place_of(agent)
+    played = play_steps(agent, env, params, jax.random.key(3), 1, 60)
+    model = AgentDriverModel(agent)
     act = jax.jit(model.act)
-    memory = model.start(driver.params)
+    memory = model.start(agent.mind)
     for step in range(60):
         if played.starts[step, 0]:
-            memory = model.start(driver.params)
-        seen = played.seen.observation[step, 0]
-        action, memory = act(driver.params, jax.random.key(step), seen, memory)
+            memory = model.start(agent.mind)
+        observation = played.inputs.observation[step, 0]
+        action, memory = act(agent.mind, jax.random.key(step), observation, memory)
         assert int(action) == int(played.actions[step, 0]), step
 
 
-def test_an_observer_in_the_policys_world_does_not_stop_its_rides():
-    env, params = termdp.make("backseat", bias=-50.0)  # would stop at once
-    trainer = Trainer(Job(env, params, (find_method("pg"),), (0,), TINY, 1))
-    state = jax.jit(trainer.init)()
-    driver = policy_driver("tiny", PolicyDriverModel(trainer), trainer, state)
-    ride = record(driver, 0, 50)
+def test_an_observer_in_training_does_not_stop_the_rides():
+    agent = agent_of("pg", bias=-50.0)  # would stop at once
+    ride = record(Driver("tiny", AgentDriverModel(agent), agent.mind), 0, 50)
     assert len(ride) > 3
     assert replay(ride).game_over[-1] or len(ride) == 50
 
@@ -100,9 +92,7 @@ def test_folders_without_drivers_are_said(tmp_path):
         drivers_in(tmp_path / "none")
     with pytest.raises(ValueError, match="found none"):
         drivers_in(tmp_path)
-    env, params = termdp.make("breakout")
-    trainer = Trainer(Job(env, params, (find_method("pg"),), (0,), TINY, 1))
     with pytest.raises(ValueError, match="run of Backseat Driver"):
-        PolicyDriverModel(trainer)
+        AgentDriverModel(agent_of("pg", "breakout"))
     with pytest.raises(ValueError, match="other sizes, speeds or images"):
-        PolicyDriverModel(never_stopped("pg", lanes=4))
+        AgentDriverModel(agent_of("pg", lanes=4))
