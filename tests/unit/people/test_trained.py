@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import termdp
+from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import record, replay
-from termdp.people.driving.trained import drivers_in
+from termdp.people.driving.trained import AgentDriverModel, drivers_in
+from termdp.runs.agent import Agent, make_card
+from termdp.runs.evaluate import place_of, play_steps
+from termdp.runs.program import TrainProgram
+from termdp.runs.spec import RunSpec, make_job
 from tiny_config import tiny
 
 TINY = tiny(
