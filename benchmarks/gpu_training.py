@@ -4,7 +4,7 @@
 
 `pg` and TermPG on Breakout: many runs side by side with the preset `fast`, then one and
 three with `paper`. The floor is the time of the matrix products alone at the card's fp32
-peak. Compilation is timed apart, and a first call to the device is not timed. One line
+peak. Compilation is timed apart, and the first two chunks are not timed. One line
 of JSON per row, then TermPG's time over `pg`'s. Needs no more than JAX, Flax, Optax,
 SciPy, Gymnasium, safetensors, msgspec and Rich.
 """
@@ -55,9 +55,10 @@ def measure(method, runs, steps, preset):
     chunks = []
     runner = Runner(TrainProgram(job), on_progress=chunks.append, advise=False)
     runner.run()
-    if len(chunks) < 2:
-        raise ValueError(f"expected steps for two iterations or more, got {steps}")
-    first, last = chunks[0], chunks[-1]
+    if len(chunks) < 3:
+        raise ValueError(f"expected steps for three iterations or more, got {steps}")
+    # The first chunk is a single iteration; the queue fills with the second.
+    first, last = chunks[1], chunks[-1]
     done, seconds = (last.step - first.step) * runs, last.seconds - first.seconds
     row = {
         "preset": preset,

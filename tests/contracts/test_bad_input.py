@@ -261,7 +261,7 @@ def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_
 
 @pytest.mark.parametrize("method", ["pg", "termpg"])
 def test_a_reward_that_is_no_number_is_named_as_such(method):
-    env = termdp.observe(BadReward(), termdp.Observer(no_cost, bias=1e6))
+    env = termdp.observe(BadReward(), termdp.Observer(no_cost, window=3, bias=1e6))
     with pytest.raises(ValueError, match=r"finite rewards.*from BadReward at step 32"):
         termdp.train(env, method, steps=320, config=tiny())
 

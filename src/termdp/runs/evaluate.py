@@ -139,8 +139,10 @@ def evaluate(
     if not 1 <= episodes <= MOST_EPISODES:
         raise ValueError(f"expected 1 to {MOST_EPISODES} episodes, got {episodes}")
     agents = agents_of(agent)
-    if env is None and isinstance(agent, Result) and observer is None:
-        env, params = agent.program.job.env, agent.program.job.params
+    if env is None and isinstance(agent, Result):
+        job = agent.program.job
+        if observer is None or "env" in agent.spec.unserialised:
+            env, params = job.env, job.params
     if hasattr(env, "unwrapped"):
         if observer is not None:
             raise ValueError(

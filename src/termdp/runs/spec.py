@@ -15,6 +15,7 @@ from termdp.agents.methods import OF_COSTS, Method, changed_method, find_method
 from termdp.observer import Observer
 from termdp.registry import REGISTRY, find, make
 from termdp.runs.config import (
+    ALGORITHM_NUMBERS,
     ALGORITHMS,
     COST_NUMBERS,
     METHOD_NUMBERS,
@@ -195,8 +196,9 @@ def _numbers_of_config(config: Any) -> dict[str, Any]:
     if config is None:
         return {}
     if isinstance(config, TrainConfig):
+        others = {**METHOD_NUMBERS, **ALGORITHM_NUMBERS}
         flat = flat_numbers(Method(), config)
-        return {name: v for name, v in flat.items() if name not in METHOD_NUMBERS}
+        return {name: v for name, v in flat.items() if name not in others}
     if isinstance(config, str | Path):
         return read_config(config)
     if isinstance(config, Mapping):

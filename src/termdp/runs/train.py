@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from termdp.agents.methods import Method
@@ -16,7 +17,6 @@ from termdp.runs import checkpoint
 from termdp.runs.agent import (
     Agent,
     agent_from_arrays,
-    learned_costs,
     make_card,
     named_under,
     read_agent,
@@ -287,10 +287,12 @@ def _start_from(
         policy = dataclasses.replace(state.policy, params=weights)
         costs = state.costs
         if average is not None:
-            begun = learned_costs(costs, average)
-            ready = np.ones(len(runs), bool)
+            # Two copies: the first step is told to reuse the memory of each.
             costs = dataclasses.replace(
-                begun, optimiser=costs.optimiser, has_bias=jax.numpy.asarray(ready)
+                costs,
+                params=jax.tree.map(jnp.copy, average),
+                average=average,
+                has_bias=jnp.ones(len(runs), bool),
             )
         return dataclasses.replace(state, policy=policy, costs=costs)
 
@@ -298,7 +300,7 @@ def _start_from(
 
 
 def _stacked(trees: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *trees)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def _check_alike(wanted: Any, found: Any, path: Path, what: str) -> None:
