@@ -13,7 +13,7 @@ help:
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
-	@echo "make bench   decisions per second of every game, against gymnax and MinAtar"
+	@echo "make bench   steps per second of every game, against gymnax and MinAtar"
 
 setup: $(STAMP)
 

@@ -7,18 +7,22 @@ python benchmarks/cost_learning.py --speed    microseconds per cost sample
 """
 
 import argparse
+import sys
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from termdp.costs import block, ensemble, fit
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from offline_costs import block
+from offline_costs.episodes import from_episodes
+from offline_costs.offline import fit_buffer
 from termdp.costs import buffer as buffers
-from termdp.costs.episodes import from_episodes
-from termdp.costs.offline import fit_buffer
+from termdp.costs import ensemble, fit
 from termdp.costs.sampling import sample
 from termdp.runs.config import make_config
 

@@ -37,7 +37,7 @@ def touches(agent_x, agent_row, lane, row, length):
 
 
 def play(road, cars, coins, agent, action):
-    """Coins taken and the frame of the crash (0: none) of one decision."""
+    """Coins taken and the frame of the crash (0: none) of one step."""
     target = target_lane(agent, action, road.lanes)
     taken = set()
     for frame in range(1, FRAMES + 1):

@@ -1,20 +1,25 @@
 """Result folders without training: numbers of our choosing, written by the real code."""
 
+import dataclasses
+
 import numpy as np
 
 from termdp.bench.execute import CURVE_NAMES, JobResult, RunResult
 from termdp.bench.plan import RunKey, make_plan
-from termdp.bench.suites import find_suite
+from termdp.bench.suites import Row, find_suite
 from termdp.bench.sweep_folder import SweepFolder
+from termdp.report.names import split_discount
 from termdp.runs.metrics import SUMMARY_NAMES
 
 
-def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
+def write_results(path, score, suite="paper", seeds=3, points=20, also=(), **choice):
     """A finished sweep in which a run's return is `score(column, row, seed)`.
 
-    Runs for which the score is None are missing.
+    Runs for which the score is None are missing. `also` adds rows with a discount of
+    their own, such as `termpg_discount_0.97`, to those of the suite.
     """
     plan = make_plan(find_suite(suite), seeds=seeds, **choice)
+    plan = dataclasses.replace(plan, cells=[*plan.cells, *_with_discount(plan, also)])
     folder = SweepFolder.create(path, plan, f"termdp bench {suite}")
     runs = []
     for cell, seed in plan.runs:
@@ -38,6 +43,17 @@ def write_results(path, score, suite="paper", seeds=3, points=20, **choice):
     folder.add(JobResult(runs, {}, facts))
     folder.close(75.0)
     return folder
+
+
+def _with_discount(plan, labels):
+    found = []
+    for label in labels:
+        method, discount = split_discount(label)
+        for cell in plan.cells:
+            if cell.row.label == method:
+                row = Row(label, method, {"discount": float(discount)})
+                found.append(dataclasses.replace(cell, row=row))
+    return found
 
 
 def run_result(key, cell, value, plan, points=20):

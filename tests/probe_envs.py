@@ -112,6 +112,17 @@ class Broken(Endless):
         return jnp.where(state.time < 20, jnp.ones(1), jnp.nan)
 
 
+class BadReward(Endless):
+    """Rewards are NaN from the second step of an episode on."""
+
+    def step_env(self, key, state, action, params):
+        observation, state, reward, game_over, info = super().step_env(
+            key, state, action, params
+        )
+        reward = jnp.where(state.time < 2, reward, jnp.nan)
+        return observation, state, reward, game_over, info
+
+
 def no_cost(observation, action):
     """Nothing costs anything; who stops, stops by the bias alone."""
     return 0.0

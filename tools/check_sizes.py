@@ -1,4 +1,4 @@
-"""Fail when a source file grows past 400 lines or a function past 60.
+"""Fail when a source file grows past 700 lines or a function past 60.
 
 Both limits are about readers: a file is one room, a function one thought.
 """
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60
 FORBIDDEN_NAMES = {"utils.py", "common.py", "misc.py", "helpers.py"}
 

@@ -7,6 +7,7 @@ its numbers are traced and may change without recompiling, and Gymnasium environ
 """
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -40,7 +41,7 @@ class ObserverMemory(NamedTuple):
     countdown: Any
 
 
-class Verdict(NamedTuple):
+class ObserverStep(NamedTuple):
     """What the observer made of one step.
 
     Attributes:
@@ -64,7 +65,9 @@ class Observer:
     Attributes:
         cost: `cost(observation, action) -> float`, for one unbatched pair: the
             observation the agent acted on and what it did. A callable that is a JAX
-            pytree (a `flax.struct.dataclass`, say) keeps its own parameters traced.
+            pytree (a `flax.struct.dataclass`, say) keeps its own parameters traced. In
+            JAX it is traced, so it has to be written with `jax.numpy`; in Gymnasium it
+            may be plain Python.
         window: how many steps the observer remembers; None means the whole episode.
         bias: b; the larger, the more patient.
         background: probability of a stop at any step for no reason at all, in [0, 1).
@@ -73,7 +76,7 @@ class Observer:
         leak: in (0, 1]; if given, C_t = leak·C_{t−1} + c_t replaces the window.
 
     Example:
-        >>> observer = Observer(lambda observation, action: float(action == 2), bias=4.0)
+        >>> observer = Observer(lambda observation, action: 1.0 * (action == 2), bias=4.0)
         >>> observer.replace(window=10).window
         10
     """
@@ -94,6 +97,7 @@ class Observer:
                 "expected cost to be a function (observation, action) -> float, got "
                 f"{self.cost!r}"
             )
+        _check_arguments(self.cost)
         _check("window", self.window, "a whole number ≥ 1 or None", _is_count)
         _check("bias", self.bias, "a finite number", np.isfinite)
         _check(
@@ -138,7 +142,7 @@ def watch(
     cost: Any,
     uniform: Any,
     xp: ModuleType = jnp,
-) -> tuple[ObserverMemory, Verdict]:
+) -> tuple[ObserverMemory, ObserverStep]:
     """The observer sees one step: it adds the cost and decides.
 
     Args:
@@ -150,7 +154,7 @@ def watch(
         xp: `jax.numpy`, or `numpy` for environments outside JAX.
 
     Returns:
-        The memory after the step and the verdict on it.
+        The memory after the step, and what the observer made of it.
     """
     recent, window_cost = _accumulate(observer, memory, cost, xp)
     logistic = (
@@ -166,8 +170,8 @@ def watch(
         memory.countdown - 1,
         xp.where(decided, observer.delay, _NOBODY_WAITING),
     ).astype(np.int32)
-    verdict = Verdict(window_cost, probability, countdown == 0)
-    return ObserverMemory(recent, memory.steps + 1, countdown), verdict
+    observed = ObserverStep(window_cost, probability, countdown == 0)
+    return ObserverMemory(recent, memory.steps + 1, countdown), observed
 
 
 def forget(memory: ObserverMemory, ended: Any, xp: ModuleType = jnp) -> ObserverMemory:
@@ -205,6 +209,20 @@ def _accumulate(
     return recent, xp.sum(xp.where(inside, recent, np.float32(0)), axis=-1)
 
 
+def _check_arguments(cost: Cost) -> None:
+    try:
+        signature = inspect.signature(cost)
+    except ValueError:  # some functions written in C have none
+        return
+    try:
+        signature.bind("observation", "action")
+    except TypeError:
+        raise ValueError(
+            "expected cost to be a function of two arguments (observation, action), got "
+            f"one of {signature}: use both, as lambda observation, action: …"
+        ) from None
+
+
 def _check(name: str, value: Any, expected: str, holds: Callable[[Any], Any]) -> None:
     if (value is None and "None" in expected) or isinstance(value, jax.core.Tracer):
         return
@@ -234,11 +252,12 @@ def _between(low: float, high: float, ends: str) -> Callable[[np.ndarray], Any]:
 
 def checked_cost(observer: Observer, observation: Any, action: Any) -> float:
     """The cost of one pair as a float; an error if it is not one finite number."""
-    value = np.asarray(observer.cost(observation, action))
+    found = observer.cost(observation, action)
+    value = np.asarray(found)
     if value.shape != () or value.dtype.kind not in "biuf":
-        raise ValueError(
-            "expected cost(observation, action) to return one number for one pair, got "
-            f"an array of shape {value.shape} and type {value.dtype}"
+        is_array = isinstance(found, np.ndarray | jax.Array)
+        raise expected_one_number(
+            f"{value.dtype}{list(value.shape)}" if is_array else repr(found)
         )
     if not math.isfinite(value):
         raise ValueError(
@@ -246,6 +265,14 @@ def checked_cost(observer: Observer, observation: Any, action: Any) -> float:
             f"action {action}"
         )
     return float(value)
+
+
+def expected_one_number(got: str) -> ValueError:
+    """The error for a cost that is not one number."""
+    return ValueError(
+        "expected cost(observation, action) to return one number for one pair, got "
+        f"{got}: return one scalar, as .sum() or [0] does"
+    )
 
 
 _TRACED = ("window", "bias", "background", "delay", "leak")

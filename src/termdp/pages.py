@@ -108,10 +108,7 @@ class Page:
 
     def facts(self, rows: Sequence[tuple[str, str]]) -> None:
         """Names and values; a value in backticks is code."""
-        found = [
-            (name, value.strip("`"), value.startswith("`")) for name, value in rows
-        ]
-        self._parts.append(("facts", found))
+        self._parts.append(("facts", rows))
 
     def table(self, table: Table) -> None:
         """A table."""

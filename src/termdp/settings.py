@@ -38,17 +38,21 @@ def numbers_of(settings: Any) -> dict[str, dataclasses.Field]:
     return {field.name: field for field in fields if "about" in field.metadata}
 
 
-def check(settings: Any) -> None:
+def check(settings: Any, prefix: str = "") -> None:
     """Refuse a value of the wrong type or out of range, in one sentence.
 
     To be called in `__post_init__`. Whole numbers serve where fractions are expected.
+
+    Args:
+        settings: an object with fields made by `number`.
+        prefix: what stands before the fields' names where users see them.
     """
     hints = typing.get_type_hints(type(settings))
     for name, field in numbers_of(settings).items():
         value = getattr(settings, name)
         if not _fits(value, hints[name], field.metadata):
             expected = expectation(hints[name], field.metadata)
-            raise ValueError(f"expected {name} to be {expected}, got {value!r}")
+            raise ValueError(f"expected {prefix}{name} to be {expected}, got {value!r}")
 
 
 def expectation(hint: Any, metadata: Any) -> str:

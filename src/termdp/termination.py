@@ -15,6 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# Streams of at most so many steps are summed window by window.
+SHORT = 256
+
 Number = float | int | jax.Array | np.ndarray
 
 
@@ -25,10 +28,10 @@ def window_sums(
 
     Section 4, arXiv:2205.15376: Σ_{j=1}^{min(w, l)} c(s_{l−j+1}, a_{l−j+1}).
 
-    Time is cut into blocks of `window` steps. Any window then spans at most two blocks,
-    so it is the end of one block plus the beginning of the next: two running sums that
-    never leave the window. Hence O(T) work and no cancellation; a difference of global
-    prefix sums would lose all digits after a stretch of large costs.
+    No cancellation: a difference of global prefix sums would lose all digits after some
+    large costs. Short streams are summed window by window, which is one small operation
+    to compile. Long ones are cut into blocks of `window` steps: any window spans at most
+    two blocks, so it is the end of one plus the beginning of the next, in O(T) work.
 
     Args:
         costs: c_t, `[T, ...]`, time first.
@@ -59,11 +62,13 @@ def window_sums(
     steps = jax.lax.broadcasted_iota(jnp.int32, costs.shape, 0)
     # A window longer than the stream means the whole stream.
     window = jnp.clip(jnp.asarray(window, jnp.int32), 1, costs.shape[0])
-    block_start = steps - steps % window
     is_start = starts | (steps == 0)
     episode_start = jax.lax.cummax(jnp.where(is_start, steps, 0), axis=0)
     window_start = jnp.maximum(steps - window + 1, episode_start)
+    if costs.shape[0] <= SHORT:
+        return _direct_sums(costs, window_start)
 
+    block_start = steps - steps % window
     from_block_start = _running_sums(costs, is_start | (steps == block_start))
     to_block_end = _running_sums(costs, (steps + 1) % window == 0, reverse=True)
     reaches_back = window_start < block_start
@@ -81,6 +86,15 @@ def stop_probability(window_cost: Number, bias: Number) -> jax.Array:
         bias: b; without any cost the observer still stops with probability ρ(−b).
     """
     return jax.nn.sigmoid(jnp.asarray(window_cost) - bias)
+
+
+def _direct_sums(costs: jax.Array, window_start: jax.Array) -> jax.Array:
+    """Sums from each step's window start to the step itself; T² additions."""
+    last = jax.lax.broadcasted_iota(jnp.int32, window_start.shape, 0)[:, None]
+    pairs = (costs.shape[0], *costs.shape)  # [which window, which step, ...]
+    step = jax.lax.broadcasted_iota(jnp.int32, pairs, 1)
+    inside = (step >= window_start[:, None]) & (step <= last)
+    return jnp.sum(jnp.where(inside, costs[None], 0), axis=1)
 
 
 def _running_sums(

@@ -31,6 +31,16 @@ def state(visitor, name):
     visitor.page.wait_for_selector(f"body[data-state={name}]")
 
 
+def reviewing(visit, name):
+    """A visitor in the middle of a slow ride on the Review page."""
+    visitor = visit()
+    visitor.join(name)
+    visitor.open("/review?speed=0.25")
+    visitor.page.click("#start")
+    state(visitor, "playing")
+    return visitor
+
+
 def test_joining_needs_consent_and_works_once(visit, server):
     ann = visit()
     ann.page.goto(f"{server.url}/review")  # not joined: sent to the door
@@ -131,12 +141,8 @@ def test_review_ten_rides(visit, server):
 
 
 def test_pause_and_speed(visit, server):
-    visitor = visit()
-    visitor.join("pauser")
-    visitor.open("/review?speed=0.25")
+    visitor = reviewing(visit, "pauser")
     page = visitor.page
-    page.click("#start")
-    state(visitor, "playing")
     page.keyboard.press("p")
     state(visitor, "paused")
     before = visitor.text("#clock")
@@ -153,12 +159,8 @@ def test_pause_and_speed(visit, server):
 
 def test_the_connection_is_cut_and_comes_back(visit, server):
     """The server is killed while a review runs, and started again on the same port."""
-    visitor = visit()
-    visitor.join("patient")
-    visitor.open("/review?speed=0.25")
+    visitor = reviewing(visit, "patient")
     page = visitor.page
-    page.click("#start")
-    state(visitor, "playing")
     server.kill()
     page.wait_for_timeout(100)
     page.keyboard.press("Space")  # stopped while nobody listens
@@ -178,12 +180,8 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
 
 
 def test_a_stop_survives_a_reload_while_the_connection_is_cut(visit, server):
-    visitor = visit()
-    visitor.join("reloader")
-    visitor.open("/review?speed=0.25")
+    visitor = reviewing(visit, "reloader")
     page = visitor.page
-    page.click("#start")
-    state(visitor, "playing")
     page.wait_for_timeout(100)
     page.route("**/api/**", lambda route: route.abort())
     page.keyboard.press("Space")

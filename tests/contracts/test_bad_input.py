@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import termdp
-from probe_envs import Broken, no_cost
+from probe_envs import BadReward, Broken, no_cost
 from termdp.cli import main
 from termdp.runs import checkpoint
-from termdp.runs.folder import RunFolder, RunSettings
+from termdp.runs.agent import make_card
+from termdp.runs.config import flat_numbers
+from termdp.runs.folder import RunFolder
+from termdp.runs.spec import RunSpec, make_job
 from tiny_config import tiny
 
 
@@ -43,13 +46,22 @@ def refusal(capsys, *words):
 BAD_WORDS = [
     (["fly"], "expected a command (envs,", "got 'fly'"),
     (["train", "pacman", "pg"], "expected an environment", "'pacman'"),
-    (["train", "breakout", "ppo"], "expected a method (pg,", "'ppo'"),
+    (["train", "breakout", "ppo"], "expected a method (`termdp methods`", "'ppo'"),
+    (["train", "breakout", "termgp"], "did you mean termpg", "'termgp'"),
     (["train", "breakout"], "expected an environment and a method", ""),
     (["train", "breakout", "pg", "--preset", "slow"], "expected a preset", "'slow'"),
     (["train", "breakout", "pg", "--steps", "100"], "at least one rollout", "got 100"),
-    (["train", "breakout", "pg", "--steps", "-1"], "at least one rollout", "got -1"),
-    (["train", "breakout", "pg", "--seeds", "0"], "seeds to be at least 1", "got 0"),
-    (["train", "breakout", "pg", "--seed", "-2"], "seed to be at least 0", "got -2"),
+    (["train", "breakout", "pg", "--steps", "-1"], "steps to be a whole", "got -1"),
+    (
+        ["train", "breakout", "pg", "--seeds", "0"],
+        "seeds to be a whole number of at least 1",
+        "got 0",
+    ),
+    (
+        ["train", "breakout", "pg", "--seed", "-2"],
+        "seed to be a whole number of at least 0",
+        "got -2",
+    ),
     (
         ["train", "breakout", "termpg", "--optimism", "max"],
         "optimism to be one of min, std, mean, logit",
@@ -57,7 +69,7 @@ BAD_WORDS = [
     ),
     (
         ["train", "breakout", "pg", "--seed", "99999999999999999999"],
-        "expected seeds below 4294967296",
+        "expected seed to be a whole number",
         "99999999999999999999",
     ),
     (
@@ -73,20 +85,57 @@ BAD_WORDS = [
     (["video", "nowhere", "film.gif", "--fps", "0"], "--fps above 0", "got 0"),
     (
         ["train", "breakout", "pg", "--stop-handling", "maybe"],
-        "stop_handling to be one of expected, cut, ignored",
+        "end_handling to be one of expected, cut, ignored",
         "'maybe'",
     ),
-    (["train", "breakout", "pg", "--discount", "2"], "discount to be a number in", "2"),
-    (["train", "breakout", "termpg", "--discount", "0.9"], "discount", "dynamic"),
-    (["train", "breakout", "pg", "--horizon", "0.9"], "horizon", "constant discount"),
-    (["train", "breakout", "termpg", "--horizon", "1.5"], "horizon", "[0, 1]"),
+    (["train", "breakout", "pg", "--discount", "2"], "discount to be a number of", "2"),
+    (["train", "breakout", "pg", "--discount", "high"], "--discount to be a", "'high'"),
+    (["train", "breakout", "pg", "--learning-rate", "-1"], "above 0", "got -1"),
+    (["train", "breakout", "pg", "--learning-rate", "nan"], "above 0", "got nan"),
+    (["train", "breakout", "pg", "--num-envs", "0"], "at least 1", "got 0"),
+    (["train", "breakout", "pg", "--num-envs", "2.5"], "a whole number", "got 2.5"),
+    (["train", "breakout", "pg", "--anneal", "maybe"], "true or false", "'maybe'"),
+    (
+        ["train", "breakout", "pg", "--seeds", "1000000000"],
+        "at most 4096",
+        "1000000000",
+    ),
+    (
+        ["train", "breakout", "pg", "--steps", "99999999999999"],
+        "at most 68,719",
+        "32 b",
+    ),
+    (
+        ["train", "breakout", "pg", "--steps", str(10**30)],
+        "steps to be a whole",
+        "1000",
+    ),
+    (["train", "breakout", "pg", "--set", "width"], "--set NAME=VALUE", "'width'"),
+    (
+        ["train", "breakout", "pg", "--set", "widthh=3"],
+        "did you mean width",
+        "'widthh'",
+    ),
+    (
+        ["train", "breakout", "pg", "--config", "none.toml"],
+        "a config file",
+        "none.toml",
+    ),
+    (
+        ["train", "breakout", "pg", "--init-from", "none"],
+        "agent's file",
+        "no such file",
+    ),
+    (["train", "breakout", "pg", "--checkpoint-minutes", "nan"], "above 0", "nan"),
+    (["train", "breakout", "pg", "--algorithm", "dqn"], "(ppo, a2c)", "'dqn'"),
     (["train", "breakout", "pg", "--optimism", "mean"], "optimism", "learns no costs"),
     (["train", "breakout", "termpg", "--window-factor", "0"], "window_factor", "0"),
     (["train", "--resume", "nowhere"], "expected the folder of a run", "nowhere"),
-    (["eval", "nowhere"], "expected the folder of a run", "nowhere"),
-    (["video", "nowhere", "film.gif"], "expected the folder of a run", "nowhere"),
+    (["eval", "nowhere"], "expected an agent's file", "nowhere"),
+    (["video", "nowhere", "film.gif"], "expected an agent's file", "nowhere"),
     (["video", "nowhere", "film.avi"], "ending in .gif or .mp4", "film.avi"),
-    (["eval", "nowhere", "--episodes", "0"], "at least 1 episode", "got 0"),
+    (["eval", "nowhere", "--episodes", "0"], "expected", "nowhere"),
+    (["eval", "nowhere", "--seed", str(2**70)], "--seed from 0", str(2**70)),
 ]
 
 
@@ -129,14 +178,20 @@ def test_an_existing_run_is_left_alone(capsys, empty_folder):
 @pytest.fixture
 def begun(empty_folder):
     """A run that was begun but has no checkpoint yet."""
-    settings = RunSettings("recommender", "pg", steps=4096, method_changes={})
-    return RunFolder.create(empty_folder / "run", settings).path
+    spec = RunSpec("recommender", "pg", steps=4096)
+    job = make_job(spec)
+    numbers = flat_numbers(job.methods[0], job.config)
+    card = make_card(spec, job)
+    return RunFolder.create(empty_folder / "run", spec, card, numbers).path
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--steps", "8192"], "--steps 4096"),
+        (["--steps", "2048"], "at least the 4096 steps"),
+        (["--num-envs", "8"], "--num-envs 64"),
+        (["--bias", "2"], "--bias None"),
+        (["--no-observer"], "has an observer"),
         (["--seeds", "2"], "--seeds 1"),
         (["--seed", "1"], "--seed 0"),
         (["--preset", "paper"], "--preset fast"),
@@ -190,7 +245,9 @@ def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_
     config = tiny(ppo={"num_epochs": 1})
     run = empty_folder / "run"
     # Rollouts of 8 steps; the third meets NaN at its fourth step.
-    with pytest.raises(ValueError, match=r"finite observations.*Broken.*after step 64"):
+    with pytest.raises(
+        ValueError, match=r"finite observations.*Broken at step 96 of seed 0"
+    ):
         termdp.train(env, "pg", steps=320, config=config, out=run, checkpoint_seconds=0)
     arrays, _, manifest = checkpoint.load_latest(run / "checkpoints")
     assert manifest["iteration"] == 2
@@ -200,3 +257,24 @@ def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_
     ]
     assert [row["step"] for row in rows] == [32, 64]
     assert not (run / "summary.json").exists()
+
+
+@pytest.mark.parametrize("method", ["pg", "termpg"])
+def test_a_reward_that_is_no_number_is_named_as_such(method):
+    env = termdp.observe(BadReward(), termdp.Observer(no_cost, bias=1e6))
+    with pytest.raises(ValueError, match=r"finite rewards.*from BadReward at step 32"):
+        termdp.train(env, method, steps=320, config=tiny())
+
+
+def test_numbers_from_python_are_refused_before_a_folder_exists(empty_folder):
+    for numbers, words in [
+        ({"learning_rate": -1}, "learning_rate to be a number above 0"),
+        ({"num_envs": 0}, "num_envs to be a whole number"),
+        ({"optimizm": "min"}, "did you mean optimism"),
+        ({"learning_rte": 1}, "did you mean learning_rate"),
+        ({"cost_learning_rte": 1}, "cost_learning_rate"),
+        ({"biass": 1}, "did you mean bias"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            termdp.train("recommender", "termpg", out=empty_folder / "run", **numbers)
+    assert list(empty_folder.iterdir()) == []

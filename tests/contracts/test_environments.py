@@ -124,9 +124,11 @@ def test_ids_are_registered_by_import_and_by_entry_point():
     (point,) = entry_points(group="gymnasium.envs", name="termdp")
     ids = {spec.gym_id for spec in REGISTRY.values()}
     kept = {name: gymnasium.registry.pop(name) for name in ids}
-    point.load()()
-    assert ids <= set(gymnasium.registry)
-    gymnasium.registry.update(kept)
+    try:
+        point.load()()
+        assert ids <= set(gymnasium.registry)
+    finally:
+        gymnasium.registry.update(kept)
     code = "import gymnasium; gymnasium.make('termdp:termdp/Breakout-v0').reset(seed=0)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

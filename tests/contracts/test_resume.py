@@ -13,11 +13,17 @@ import pytest
 from safetensors.numpy import load_file
 
 import termdp
+from termdp import files
+from termdp.agents.a2c import A2CConfig
 from termdp.agents.methods import find_method
+from termdp.files import write_json
 from termdp.runs import checkpoint
-from termdp.runs.program import Job, Trainer
-from termdp.runs.folder import RunFolder, RunSettings
-from termdp.runs.runner import Session
+from termdp.runs.agent import make_card
+from termdp.runs.folder import RunFolder
+from termdp.runs.program import Job, TrainProgram
+from termdp.runs.result import Result
+from termdp.runs.runner import Runner
+from termdp.runs.spec import RunSpec
 from tiny_config import TINY
 from tiny_envs import Counter, action_is_cost
 
@@ -61,33 +67,46 @@ class KilledError(BaseException):
 
 
 @pytest.fixture(scope="module")
-def trainer():
+def program():
     env = termdp.observe(Counter(), termdp.Observer(action_is_cost, window=3, bias=4.0))
     params = env.default_params.replace(game_over_at=30)
     methods = (find_method("termpg"),) * 2
-    trainer = Trainer(Job(env, params, methods, (0, 1), TINY, ITERATIONS))
-    trainer.init = jax.jit(trainer.init)  # compile it once for all tests
-    return trainer
+    return TrainProgram(Job(env, params, methods, (0, 1), TINY, ITERATIONS))
 
 
-SETTINGS = RunSettings("counter", "termpg", steps=32 * ITERATIONS, seeds=2)
+SPEC = RunSpec(
+    "counter", "termpg", steps=32 * ITERATIONS, seeds=2, unserialised=("env",)
+)
+
+
+def begin(program, path):
+    return RunFolder.create(path, SPEC, make_card(SPEC, program.job), {})
+
+
+def run(program, folder, **options):
+    runner = Runner(program, folder, **options)
+    runner.run()
+    result = Result.of(runner, SPEC)
+    if result.summary is not None:
+        write_json(folder.summary, result.summary)
+    return result
 
 
 @pytest.fixture(scope="module")
-def whole(trainer, tmp_path_factory):
+def whole(program, tmp_path_factory):
     path = tmp_path_factory.mktemp("resume") / "whole"
-    Session(trainer, SETTINGS, RunFolder.create(path, SETTINGS)).run()
+    run(program, begin(program, path))
     return path
 
 
-def go_on(trainer, path):
-    folder, settings = RunFolder.open(path)
-    return Session(trainer, settings, folder, checkpoint_seconds=0).run()
+def go_on(program, path):
+    folder, _ = RunFolder.open(path)
+    return run(program, folder, checkpoint_seconds=0)
 
 
 PLACES = {
     "in the middle of a save": (checkpoint, "_digest"),
-    "before files are on disk": (checkpoint, "_to_disk"),
+    "before files are on disk": (files, "to_disk"),
     "while an old checkpoint is put aside": (checkpoint, "_set_aside"),
     "after metrics, before their checkpoint": (RunFolder, "append_metrics"),
     "while forgetting metrics": (RunFolder, "cut_metrics"),
@@ -97,7 +116,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("count", [1, 4])
 def test_killed_anywhere_it_goes_on_to_the_same_end(
-    trainer, whole, tmp_path, monkeypatch, place, count
+    program, whole, tmp_path, monkeypatch, place, count
 ):
     owner, name = PLACES[place]
     real, calls = getattr(owner, name), 0
@@ -111,59 +130,60 @@ def test_killed_anywhere_it_goes_on_to_the_same_end(
         return found
 
     parts = tmp_path / "parts"
-    folder = RunFolder.create(parts, SETTINGS)
+    folder = begin(program, parts)
     with monkeypatch.context() as patched:
         patched.setattr(owner, name, deadly)
         try:
-            Session(trainer, SETTINGS, folder, checkpoint_seconds=0).run()
+            run(program, folder, checkpoint_seconds=0)
         except KilledError:
             # And once more, at the same place, if the way on leads there.
             calls = 0
             with contextlib.suppress(KilledError):
-                go_on(trainer, parts)
+                go_on(program, parts)
         else:
             assert calls < count, "it was not killed"
     if checkpoint.complete(parts / "checkpoints"):
         checkpoint.load_latest(parts / "checkpoints")
-    go_on(trainer, parts)
+    go_on(program, parts)
     check_same_end(whole, parts)
 
 
-def test_an_interrupted_run_has_no_summary_and_goes_on(trainer, whole, tmp_path):
+def test_an_interrupted_run_has_no_summary_and_goes_on(program, whole, tmp_path):
     parts = tmp_path / "parts"
     asked = iter([False, False, True])
-    folder = RunFolder.create(parts, SETTINGS)
-    result = Session(trainer, SETTINGS, folder, should_stop=lambda: next(asked)).run()
+    result = run(program, begin(program, parts), should_stop=lambda: next(asked))
     assert result.summary is None
     assert not (parts / "summary.json").exists()
     assert checkpoint.load_latest(parts / "checkpoints")[2]["iteration"] == 2
-    go_on(trainer, parts)
+    go_on(program, parts)
     check_same_end(whole, parts)
 
 
-def test_resuming_a_finished_run_changes_nothing(trainer, whole):
+def test_resuming_a_finished_run_changes_nothing(program, whole):
     before = states(whole)
     lines = (whole / "metrics.jsonl").read_text()
-    result = go_on(trainer, whole)
+    result = go_on(program, whole)
     assert result.summary["steps"] == 32 * ITERATIONS
     assert (whole / "metrics.jsonl").read_text() == lines
     for name, array in states(whole).items():
         np.testing.assert_array_equal(array, before[name])
 
 
-def test_resuming_with_another_configuration_is_refused(trainer, whole):
-    job = trainer.job
-    config = dataclasses.replace(job.config, learning_rate=1e-9, gae_lambda=0.5)
+def test_resuming_with_another_configuration_is_refused(program, whole):
+    job = program.job
+    slower = dataclasses.replace(job.config.algorithm, learning_rate=1e-9)
+    config = dataclasses.replace(job.config, algorithm=slower, gae_lambda=0.5)
+    a2c = dataclasses.replace(job.config, algorithm=A2CConfig())
     others = {
         "learning_rate, gae_lambda": dataclasses.replace(job, config=config),
-        "policy_update": dataclasses.replace(job, policy_update=print),
+        "value_coef, entropy_coef, algorithm": dataclasses.replace(job, config=a2c),
         "discount": dataclasses.replace(
             job, methods=(find_method("termpg", discount=0.5),) * 2
         ),
     }
     for name, other in others.items():
         with pytest.raises(ValueError, match=f"another {name}: go on"):
-            go_on(Trainer(other), whole)
+            go_on(TrainProgram(other), whole)
 
 
 # The command itself, in processes of its own, with real signals.
@@ -171,12 +191,12 @@ def test_resuming_with_another_configuration_is_refused(trainer, whole):
 # Runs the command and sends itself a signal after the n-th call of a function.
 KILLER = """
 import os, signal, sys
-from termdp.runs import checkpoint, run_folder
+from termdp.runs import checkpoint, folder
 from termdp.cli import main
 
 place, count, sent, *words = sys.argv[1:]
 owner, name = {
-    "metrics": (run_folder.RunFolder, "append_metrics"),
+    "metrics": (folder.RunFolder, "append_metrics"),
     "digest": (checkpoint, "_digest"),
 }[place]
 real, calls = getattr(owner, name), 0
@@ -212,7 +232,7 @@ def command(*words):
 @pytest.mark.slow
 def test_the_command_survives_kill_and_ctrl_c(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    always = ["--checkpoint-minutes", "0"]
+    always = ["--checkpoint-minutes", "0.000001"]
     done = command("-m", "termdp", *START, "--out", str(whole))
     assert done.returncode == 0, done.stderr
     # Two digests per save; the first save is the beginning. A draft is left over.
@@ -252,11 +272,12 @@ def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
         **begin,
     )
     assert stopped.summary is None
-    with pytest.raises(ValueError, match=r"with its own env: .*resume\(folder, env=…"):
-        termdp.resume(tmp_path / "parts", method=own["method"])
-    with pytest.raises(ValueError, match="without an own policy_update"):
-        termdp.resume(tmp_path / "parts", **own, policy_update=print)
-    termdp.resume(tmp_path / "parts", **own)
+    with pytest.raises(ValueError, match=r"has its own env: .*from Python, with env=…"):
+        termdp.resume(tmp_path / "parts")
+    with pytest.raises(ValueError, match="has no own algorithm"):
+        termdp.resume(tmp_path / "parts", env=own["env"], algorithm=print)
+    # A method is data: the folder holds it.
+    termdp.resume(tmp_path / "parts", env=own["env"])
     check_same_end(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -265,7 +286,7 @@ def test_an_observer_of_ones_own_leaves_a_folder_that_can_be_resumed(tmp_path):
     options = {"observer": observer, "steps": 2048, "out": tmp_path / "run"}
     options["discount"] = np.float32(0.5)  # is written down as Python's number
     result = termdp.train("notifier", "pg", **options)
-    with pytest.raises(ValueError, match="with its own observer"):
+    with pytest.raises(ValueError, match="has its own observer"):
         termdp.resume(tmp_path / "run")
     again = termdp.resume(tmp_path / "run", observer=observer)
     assert again.summary["seeds"] == result.summary["seeds"]
@@ -279,3 +300,61 @@ def test_a_manifest_that_lacks_something_is_named(tmp_path):
     (newest / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match="manifest in .* is damaged"):
         termdp.resume(tmp_path / "run")
+
+
+def test_a_run_goes_on_beyond_its_planned_end_as_a_longer_one(tmp_path):
+    out = tmp_path / "run"
+    short = termdp.train("notifier", "pg", steps=4096, out=out)
+    with pytest.raises(ValueError, match="at least the 4096 steps"):
+        termdp.resume(out, steps=2048)
+    longer = termdp.resume(out, steps=8192)
+    assert longer.summary["steps"] == 8192
+    assert [row["step"] for row in longer.rows] == [2048, 4096, 6144, 8192]
+    assert longer.rows[:2] == short.rows
+    assert termdp.load(out).card.spec.steps == 8192
+    # The step size goes on as in a run of 8192 steps from there: half of it, then less.
+    policy = jax.tree.leaves(longer.state.policy.params)
+    before = jax.tree.leaves(short.state.policy.params)
+    assert any(not np.array_equal(a, b) for a, b in zip(policy, before, strict=True))
+    counts = [
+        np.asarray(leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(
+            longer.state.policy.optimiser
+        )
+        if "count" in jax.tree_util.keystr(path)
+    ]
+    updates = longer.program.job.config.algorithm.updates()
+    assert all(int(count[0]) == 4 * updates for count in counts)
+
+
+def test_a_run_begins_with_another_runs_networks(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    begun = termdp.train("notifier", "termpg", steps=4096, seeds=2, out=first)
+    result = termdp.train(
+        "notifier",
+        "termpg",
+        steps=2048,
+        seeds=3,
+        bias=8.0,
+        init_from=first,
+        out=second,
+    )
+    start = checkpoint.load(second / "checkpoints" / "00000000")[0]
+    weights = np.asarray(begun.state.policy.params["params"]["heads"]["kernel"])
+    mine = start[".policy.params['params']['heads']['kernel']"]
+    # Seeds are taken in turn: 0, 1, 0.
+    np.testing.assert_array_equal(mine, weights[[0, 1, 0]])
+    biases = np.asarray(begun.state.costs.average.bias)
+    np.testing.assert_array_equal(start[".costs.average.bias"], biases[[0, 1, 0]])
+    assert start[".costs.has_bias"].all()
+    assert result.spec.init_from == str(first)
+    termdp.resume(second)
+
+
+def test_networks_that_do_not_fit_are_refused(tmp_path):
+    first = tmp_path / "first"
+    termdp.train("notifier", "pg", steps=2048, out=first)
+    with pytest.raises(ValueError, match="whose policy fit this one"):
+        termdp.train("recommender", "pg", steps=2048, init_from=first)
+    # From a run without costs only the policy is taken.
+    termdp.train("notifier", "termpg", steps=2048, init_from=first)

@@ -3,19 +3,19 @@
 import dataclasses
 import json
 import math
-from functools import partial
 
 import gymnax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import termdp
-from termdp.agents import a2c
 from termdp.agents.methods import METHODS
-from termdp.runs import loop
-from termdp.runs.program import Job, Trainer
+from termdp.runs import program as programs
+from termdp.runs.metrics import SUMMARY_NAMES
+from termdp.runs.program import Job, TrainProgram
 from tiny_config import tiny
 from tiny_envs import Counter, action_is_cost
 
@@ -40,6 +40,7 @@ SEED = {
     "bias",
 }
 COSTS = {"cost_mae", "cost_corr", "bias"}
+LATEST = {"policy_loss", "value_loss", "entropy", "kl", "kl_coef", "cost_loss"}
 TINY = tiny(filters=4, lstm_size=4, costs={"filters": 2, "buffer_steps": 128})
 ITERATIONS = 2
 
@@ -56,7 +57,9 @@ def counter():
 
 def make_trainer(methods, seeds):
     env, params = counter()
-    return Trainer(Job(env, params, tuple(methods), tuple(seeds), TINY, ITERATIONS))
+    return TrainProgram(
+        Job(env, params, tuple(methods), tuple(seeds), TINY, ITERATIONS)
+    )
 
 
 FEED_FORWARD = {
@@ -71,7 +74,7 @@ PAIRS = [(name, seed) for name in FEED_FORWARD for seed in (0, 1)]
 def all_at_once():
     """All feed-forward methods × two seeds: (traces, state, reports)."""
     traces = 0
-    real = loop.train_iteration
+    real = programs.train_iteration
 
     def counted(*args):
         nonlocal traces
@@ -79,7 +82,7 @@ def all_at_once():
         return real(*args)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(loop, "train_iteration", counted)
+        patched.setattr(programs, "train_iteration", counted)
         methods = [FEED_FORWARD[name] for name, _ in PAIRS]
         trainer = make_trainer(methods, [seed for _, seed in PAIRS])
         state, reports = trainer.advance(trainer.init(), ITERATIONS)
@@ -146,7 +149,8 @@ def check_files(folder, method, seeds, iterations, learns):
     assert summary["method"] == method
     assert [row["seed"] for row in summary["seeds"]] == seeds
     for row in summary["seeds"]:
-        assert set(row) == SEED
+        assert set(row) >= SEED
+        assert set(row) <= {"seed", *SUMMARY_NAMES, *LATEST}
         unknown = {name for name in COSTS if row[name] is None}
         assert unknown <= {"cost_corr"} if learns else unknown == COSTS
     lines = (folder / "metrics.jsonl").read_text().splitlines()
@@ -178,7 +182,7 @@ def test_another_policy_gradient_on_ones_own_environment(tmp_path):
         seeds=2,
         seed=3,
         config=TINY,
-        policy_update=partial(a2c.update, config=a2c.A2CConfig()),
+        algorithm="a2c",
         out=tmp_path / "run",
     )
     summary = check_files(tmp_path / "run", "pg", [3, 4], 3, learns=False)
@@ -231,10 +235,29 @@ def test_a_bare_environment_is_refused():
         termdp.train(Counter(), "pg")
 
 
-def test_a_window_longer_than_the_segments_is_refused():
+class Lazy:
+    """An algorithm of one's own: it never updates anything."""
+
+    def updates(self):
+        return 1
+
+    def make_optimiser(self, num_iterations):
+        return optax.sgd(0.0)
+
+    def initial_extra(self):
+        return ()
+
+    def update(self, learner, state, examples, key):
+        return state, {"laziness": jnp.mean(examples.advantages)}
+
+
+def test_an_algorithm_of_ones_own():
     env, params = counter()
-    config = dataclasses.replace(
-        TINY, costs=dataclasses.replace(TINY.costs, segment_length=2)
-    )
-    with pytest.raises(ValueError, match="window of at most segment_length = 2"):
-        termdp.train(env, "termpg", params=params, steps=64, config=config)
+    options = {"params": params, "steps": 64, "config": TINY, "algorithm": Lazy()}
+    result = termdp.train(env, "pg", **options)
+    assert result.spec.unserialised == ("env", "algorithm")
+    start = result.program.init()
+    for one, other in zip(
+        jax.tree.leaves(start.policy), jax.tree.leaves(result.state.policy), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

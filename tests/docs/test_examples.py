@@ -16,6 +16,8 @@ DOCUMENTED = (
     "termdp.wrappers.observe",
     "termdp.gym.observer_wrapper",
     "termdp.runs.train",
+    "termdp.runs.agent",
+    "termdp.runs.evaluate",
 )
 
 
@@ -30,6 +32,14 @@ def test_readme_examples_run():
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert names["info"]["stopped"].dtype == bool
+
+
+@pytest.mark.parametrize("name", ["docs/training.md", "docs/choosing_an_observer.md"])
+def test_examples_of_the_pages_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in python_blocks(name):
+        exec(compile(block, name, "exec"), names)
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

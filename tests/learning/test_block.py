@@ -2,7 +2,7 @@
 
 Two seeds here; the table of ten is printed by benchmarks/cost_learning.py. Scores are
 expected ones: with drawn stops, 400 held-out episodes cannot resolve 0.002 of the area
-under the curve (see `termdp.costs.block.score`).
+under the curve (see `offline_costs.block.score`).
 """
 
 from functools import partial
@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from termdp.costs import block
+from offline_costs import block
+from offline_costs.episodes import from_episodes
+from offline_costs.offline import fit_buffer
 from termdp.costs.config import CostConfig
-from termdp.costs.episodes import from_episodes
-from termdp.costs.metrics import area_under_curve
-from termdp.costs.offline import fit_buffer
-from termdp.runs.presets import FAST
+from termdp.runs.config import make_config
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,9 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
 
 def test_the_block_is_found_and_the_model_is_as_good_as_the_truth():
     task = block.BlockTask()
-    states, held_out = learned(task, 1000, FAST.costs, range(2), 400, 1000)
+    states, held_out = learned(
+        task, 1000, make_config("fast", (10, 10, 4), 30).costs, range(2), 400, 1000
+    )
     for state, episodes in zip(states, held_out, strict=True):
         score = block.score(state, episodes, task, expected=True)
         assert score.auc > score.true_auc - 0.002
@@ -83,9 +85,18 @@ def test_rare_stops_are_enough_to_begin_with():
     assert abs(score.bias - task.bias) <= 1.0
 
 
+def test_the_area_under_the_curve_is_scikit_learns_with_ties():
+    rng = np.random.default_rng(1)
+    scores = rng.integers(6, size=200) / 6
+    labels = rng.random(200) < scores * 0.5
+    expected = roc_auc_score(labels, scores)
+    assert block.area_under_curve(scores, labels) == pytest.approx(expected)
+    assert np.isnan(block.area_under_curve(scores, np.zeros(200)))
+
+
 def test_the_expected_area_under_the_curve_ignores_how_ties_are_broken():
     rng = np.random.default_rng(0)
     probs = rng.integers(4, size=1000) / 8
     jittered = probs + rng.random(1000) * 1e-6
-    exact = area_under_curve(probs, probs)
-    assert area_under_curve(jittered, probs) == pytest.approx(exact, abs=1e-3)
+    exact = block.area_under_curve(probs, probs)
+    assert block.area_under_curve(jittered, probs) == pytest.approx(exact, abs=1e-3)

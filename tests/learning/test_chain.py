@@ -12,26 +12,27 @@ from probe_envs import Chain
 from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
-from termdp.tabular import TerMDP, plan
 from termdp.runs.config import TrainConfig
-from termdp.runs.program import Job, Trainer
-from termdp.runs.metrics import summarise
+from termdp.runs.program import Job, TrainProgram
+from termdp.runs.runner import Runner
+from termdp.tabular import TerMDP, plan
 
 pytestmark = pytest.mark.slow
 
 WINDOW, BIAS, SEEDS, ITERATIONS = 3, 4.0, (0, 1, 2), 140
 METHODS = {
-    "termpg": find_method("termpg"),
+    "termpg": find_method("termpg", discount=1.0),
     # A short horizon, so that its values converge soon, to 10 on the right, 3 left.
     "pg_naive": find_method("pg_naive", discount=0.9),
 }
 CONFIG = TrainConfig(
     num_envs=64,
     rollout_steps=32,
-    learning_rate=2e-3,
     network="vector",
     hidden=16,
-    ppo=PPOConfig(num_epochs=2, num_minibatches=8, entropy_coef=0.05, kl_target=0.05),
+    algorithm=PPOConfig(
+        num_epochs=2, num_minibatches=8, entropy_coef=0.05, kl_target=0.05
+    ),
     costs=CostConfig(
         network="vector", hidden=16, segment_length=16, buffer_steps=64 * 256
     ),
@@ -69,12 +70,12 @@ def returns():
         config=CONFIG,
         num_iterations=ITERATIONS,
     )
-    trainer = Trainer(job)
-    _, reports = trainer.advance(trainer.init(), ITERATIONS)
+    runner = Runner(TrainProgram(job), advise=False)
+    runner.run()
     found = {name: [] for name in METHODS}
     for run, name in enumerate(names):
-        last = {k: np.asarray(v)[run, -10:].sum(axis=0) for k, v in reports.items()}
-        found[name].append(summarise(last)["return_mean"])
+        row = runner.row(run, ITERATIONS - 10, ITERATIONS)
+        found[name].append(row["return_mean"])
     return found
 
 

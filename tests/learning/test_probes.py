@@ -24,20 +24,21 @@ from probe_envs import (
 from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
-from termdp.runs import rollout
+from termdp.runs.collect import Mind, collect
 from termdp.runs.config import TrainConfig
-from termdp.runs.program import Job, Trainer
+from termdp.runs.program import Job, TrainProgram
 
 NEVER = 1e6  # a bias under which nobody is ever stopped
 CONFIG = TrainConfig(
     num_envs=64,
     rollout_steps=16,
-    learning_rate=1e-2,
     gae_lambda=0.9,
     network="vector",
     hidden=16,
     lstm_size=8,
-    ppo=PPOConfig(num_epochs=2, num_minibatches=4, kl_target=0.05),
+    algorithm=PPOConfig(
+        learning_rate=1e-2, num_epochs=2, num_minibatches=4, kl_target=0.05
+    ),
     costs=CostConfig(
         network="vector", hidden=8, segment_length=16, buffer_steps=64 * 64
     ),
@@ -54,23 +55,23 @@ def trained(env, methods, num_iterations, config=CONFIG):
         config=config,
         num_iterations=num_iterations,
     )
-    trainer = Trainer(job)
-    state, _ = trainer.advance(trainer.init(), num_iterations)
+    program = TrainProgram(job)
+    state, _ = program.advance(program.init(), num_iterations)
 
     def play(method_params, state):
-        program = trainer.program
-        return rollout.collect(
-            program.world,
-            program.learner,
-            state.policy,
-            state.costs,
-            method_params,
+        return collect(
+            program.recipe.learner,
+            Mind(state.policy.params, state.costs, method_params),
+            env,
+            env.default_params,
             state.rollout_state,
             state.key,
             16,
         )[1]
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(trainer.method_params, state))
+    return jax.tree.map(
+        np.asarray, jax.jit(jax.vmap(play))(program.method_params, state)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def test_observation_decides(rooms):
 def test_action_decides(rooms):
     played = rooms["pg"]
     here = played.inputs.observation[..., ACTION] == 1
-    logits = played.policy[here]
+    logits = played.dist_params[here]
     probability = np.exp(logits[:, 1]) / np.exp(logits).sum(axis=1)
     assert probability.mean() > 0.9
     assert value(played, ACTION) == pytest.approx(1.0, abs=0.15)
@@ -135,9 +136,13 @@ def test_game_over_never_bootstraps_unless_ignored(rooms):
 # Endless game, reward 1, the observer stops with probability ρ(0 − ln 3) = ¼ per step.
 STOP = {
     # V = 1 + ¾V
-    "oracle": (find_method("oracle"), 4.0, 0.25),
+    "oracle": (find_method("oracle", discount=1.0), 4.0, 0.25),
     # The stop counts twice: V = 1 + ¾·¾V
-    "oracle, cut": (find_method("oracle", stop_handling="cut"), 1 / (1 - 9 / 16), 0.2),
+    "oracle, cut": (
+        find_method("oracle", discount=1.0, end_handling="cut"),
+        1 / (1 - 9 / 16),
+        0.2,
+    ),
     # Stops are ends: V = 1 + ¾V, this time by sampling
     "pg, cut": (find_method("pg", discount=1.0), 4.0, 0.5),
     # … and each costs 1: V = 1 − ¼ + ¾V
@@ -146,14 +151,14 @@ STOP = {
     "pg, ignored": (find_method("pg_naive", discount=0.9), 10.0, 0.5),
     # a stop bootstraps with the fixed discount as well: V = 1 + ½V
     "pg, expected": (
-        find_method("pg", discount=0.5, stop_handling="expected"),
+        find_method("pg", discount=0.5, end_handling="expected"),
         2.0,
         0.15,
     ),
     # V = 1 + 0.9·¾V
     "pg, cut and discounted": (find_method("pg", discount=0.9), 1 / 0.325, 0.3),
     # As the oracle, with a stop probability learned from stops alone
-    "termpg": (find_method("termpg", optimism="mean"), 4.0, 0.5),
+    "termpg": (find_method("termpg", discount=1.0, optimism="mean"), 4.0, 0.5),
 }
 
 

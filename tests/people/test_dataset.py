@@ -142,10 +142,12 @@ def test_changed_rows_are_found(store, tmp_path):
         with pytest.raises(ValueError, match=words):
             import_study(other, written(wrong))
     record = json.loads(table.schema.metadata[dataset.METADATA_KEY])
-    record["version"] = 99
-    meta = {dataset.METADATA_KEY: json.dumps(record).encode()}
-    with pytest.raises(ValueError, match="version 99"):
-        import_study(other, written(table.replace_schema_metadata(meta)))
+    old = table.rename_columns(["episode", *COLUMNS[1:]])
+    for version, columns in ((1, old), (99, table)):
+        record["version"] = version
+        meta = {dataset.METADATA_KEY: json.dumps(record).encode()}
+        with pytest.raises(ValueError, match=f"version {version} .*export the study"):
+            import_study(other, written(columns.replace_schema_metadata(meta)))
     assert other.studies() == []
     other.close()
 

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from termdp.training import snapshots
+from termdp.training.evaluate import open_run
 
 import termdp
 from termdp.cli import main
@@ -21,8 +23,6 @@ from termdp.observer_file import (
 )
 from termdp.people.models.discomfort import discomfort
 from termdp.registry import REGISTRY
-from termdp.training import snapshots
-from termdp.training.evaluate import open_run
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from termdp.layers import (
     fastest_precision,
     orthogonal,
     patches,
+    precompute_weights,
     product,
-    ready,
     to_blocks,
 )
 from termdp.networks import GridTorso, ImageTorso, enlarge
@@ -104,16 +104,18 @@ def test_flags_and_bytes_count_as_numbers(layer, dtype):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("torso", [GridTorso, ImageTorso])
-def test_weights_made_ready_are_the_weights(torso, precision):
+def test_precomputed_weights_are_the_weights(torso, precision):
     trunk = torso(precision=precision)
     grids, extra = numbers(0, 2, 10, 10, 3) > 0, numbers(1, 2, 2)
     params = trunk.init(jax.random.key(0), grids, extra)
     assert set(params) == {"params"}
-    prepared = ready(trunk, params, grids, extra)
+    prepared = precompute_weights(trunk, params, grids, extra)
     expected = trunk.apply(params, grids, extra)
     np.testing.assert_array_equal(trunk.apply(prepared, grids, extra), expected)
     # They are what is multiplied with: the parameters' kernels are not asked again.
-    doubled = prepared | {"ready": jax.tree.map(lambda x: 2 * x, prepared["ready"])}
+    doubled = prepared | {
+        "precomputed": jax.tree.map(lambda x: 2 * x, prepared["precomputed"])
+    }
     assert not np.allclose(trunk.apply(doubled, grids, extra), expected)
 
 

@@ -18,23 +18,23 @@ def no_cost(observation, action):
 
 
 def watch_costs(observer, costs, uniforms, xp):
-    """Verdicts over one episode."""
+    """What the observer made of each step of one episode."""
     memory = observer.initial_memory(xp=xp)
-    verdicts = []
+    steps = []
     for cost, uniform in zip(costs, uniforms, strict=True):
-        memory, verdict = watch(observer, memory, cost, xp.float32(uniform), xp)
-        verdicts.append(verdict)
-    return verdicts
+        memory, step = watch(observer, memory, cost, xp.float32(uniform), xp)
+        steps.append(step)
+    return steps
 
 
 def window_costs(observer, costs, xp=np):
-    verdicts = watch_costs(observer, costs, [NEVER] * len(costs), xp)
-    return [float(verdict.window_cost) for verdict in verdicts]
+    steps = watch_costs(observer, costs, [NEVER] * len(costs), xp)
+    return [float(step.window_cost) for step in steps]
 
 
 def stops(observer, uniforms, xp=np):
-    verdicts = watch_costs(observer, [0.0] * len(uniforms), uniforms, xp)
-    return [bool(verdict.stop) for verdict in verdicts]
+    steps = watch_costs(observer, [0.0] * len(uniforms), uniforms, xp)
+    return [bool(step.stop) for step in steps]
 
 
 def test_window_includes_the_present_cost():
@@ -63,8 +63,8 @@ def test_window_equals_window_sums(key):
 def test_background_by_hand():
     # ρ(0) = 1/2 and background 0.2: 1 − 0.8 · 0.5 = 0.6
     observer = termdp.Observer(no_cost, bias=0.0, background=0.2)
-    verdict = watch_costs(observer, [0.0], [NEVER], np)[0]
-    assert float(verdict.stop_probability) == pytest.approx(0.6)
+    step = watch_costs(observer, [0.0], [NEVER], np)[0]
+    assert float(step.stop_probability) == pytest.approx(0.6)
 
 
 def test_no_delay_stops_at_once():
@@ -110,8 +110,8 @@ def test_numbers_change_without_recompiling():
         nonlocal traces
         traces += 1
         memory = observer.initial_memory()
-        _, verdict = watch(observer, memory, 1.0, 0.5)
-        return verdict.stop_probability
+        _, step = watch(observer, memory, 1.0, 0.5)
+        return step.stop_probability
 
     observer = termdp.Observer(no_cost, window=30)
     low = probability(observer.replace(bias=9.0, window=3, delay=1))
@@ -159,7 +159,9 @@ def test_unknown_attribute_is_named():
 
 
 def test_cost_must_be_one_finite_number():
-    with pytest.raises(ValueError, match=r"one number for one pair, got .*\(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"one number for one pair, got float64\[2\]: "
+    ):
         checked_cost(termdp.Observer(lambda o, a: np.zeros(2)), None, 0)
     with pytest.raises(ValueError, match="to be finite, got nan for action 1"):
         checked_cost(termdp.Observer(lambda o, a: float("nan")), None, 1)

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import termdp
+from bench_results import write_results
+from termdp.bench.suites import SUITES, Column, Row, Suite
+from termdp.cli import main
 from termdp.registry import REGISTRY, EnvironmentEntry, find, register
 from termdp.render.drawing import Drawing, picture
+from termdp.report.names import column_colours, column_name
 from tiny_envs import Counter, action_is_cost
 
 
@@ -73,6 +77,27 @@ def test_it_has_a_gymnasium_id_with_pictures(counter):
     assert vector.step(np.array([1, 2]))[4]["cost"].tolist() == [1.0, 2.0]
     spec = gymnasium.spec("termdp/Counter-v0")
     assert gymnasium.envs.registration.EnvSpec.from_json(spec.to_json()) == spec
+
+
+def test_it_trains_is_filmed_and_reported(counter, tmp_path, monkeypatch, capsys):
+    """One entry is all: nothing else was told of this environment."""
+    small = ("--num-envs", "4", "--rollout-steps", "8", "--num-minibatches", "2")
+    run, film = tmp_path / "run", tmp_path / "film.gif"
+    main(["train", "counter", "pg", "--steps", "64", *small, "--out", str(run)])
+    main(["video", str(run), str(film), "--max-steps", "5"])
+    assert film.stat().st_size > 0
+    columns = (Column("counter", "counter"), Column("breakout", "breakout"))
+    suite = Suite(
+        "mine", "a suite", columns, (Row("pg", "pg"), Row("termpg", "termpg"))
+    )
+    monkeypatch.setitem(SUITES, "mine", suite)
+    results = tmp_path / "results"
+    write_results(results, lambda column, row, seed: 10.0 + seed, suite="mine")
+    capsys.readouterr()
+    main(["report", str(results)])
+    assert "The counter" in (results / "report.html").read_text()
+    assert column_name("counter_hard") == "The counter hard"
+    assert column_colours(["breakout", "counter"])["counter"] == "#123456"
 
 
 def test_a_renderer_may_return_pixels(counter, key):

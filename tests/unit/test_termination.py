@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 import termdp
+from termdp import termination
 
 
 def slow_window_sums(costs, window, starts):
@@ -41,16 +42,29 @@ def test_row_zero_always_begins_an_episode():
 COSTS = st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=40)
 
 
+def in_blocks(costs, window, starts):
+    """The same function as if the stream were long."""
+    longer = np.zeros(termination.SHORT + 1, np.float32)
+    flags = np.zeros(termination.SHORT + 1, bool)
+    longer[: len(costs)], flags[: len(costs)] = costs, starts
+    return IN_BLOCKS(longer, window, flags)[: len(costs)]
+
+
+DIRECT = jax.jit(termdp.window_sums)
+IN_BLOCKS = jax.jit(termdp.window_sums)
+
+
+@pytest.mark.parametrize("sums_of", [DIRECT, in_blocks], ids=["direct", "blocks"])
 @settings(max_examples=150, deadline=None)
 @given(costs=COSTS, window=st.integers(1, 60), seed=st.integers(0, 2**16))
-def test_equals_the_slow_twin(costs, window, seed):
+def test_equals_the_slow_twin(sums_of, costs, window, seed):
     starts = np.random.default_rng(seed).random(len(costs)) < 0.2
     # One padded length, so that examples share a compiled program.
     padded = np.zeros(40, np.float32)
     padded[: len(costs)] = costs
     flags = np.zeros(40, bool)
     flags[: len(costs)] = starts
-    sums = jax.jit(termdp.window_sums)(padded, window, flags)[: len(costs)]
+    sums = sums_of(padded, window, flags)[: len(costs)]
     magnitude = slow_window_sums(np.abs(costs), window, starts)
     error = np.abs(np.asarray(sums) - slow_window_sums(costs, window, starts))
     assert np.all(error <= 1e-6 * magnitude + 1e-30)

@@ -155,7 +155,7 @@ METHODS: dict[str, Method] = {
 }
 
 # Numbers that mean nothing to a method without learned costs.
-_OF_COSTS = (
+OF_COSTS = (
     *("optimism", "std_factor", "uncertainty", "window_factor"),
     *("cost_penalty", "bonus"),
 )
@@ -174,7 +174,7 @@ def find_method(name: str, **changes: Any) -> Method:
 def changed_method(method: Method, name: str, **changes: Any) -> Method:
     """A method with some numbers changed; those it does not use are refused."""
     for changed in changes:
-        if changed in _OF_COSTS and not method.learns_costs:
+        if changed in OF_COSTS and not method.learns_costs:
             raise ValueError(
                 f"expected only numbers that {name} uses, got {changed}: it learns no "
                 "costs"

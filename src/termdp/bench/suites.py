@@ -201,8 +201,10 @@ HARD = (
     _row("pg_0.97"),
     _row("pg_0.999"),
     _row("termpg", "termpg_discount_1", discount=1.0),
+    _row("termpg", "termpg_discount_0.97", discount=0.97),
     _row("oracle"),
     _row("oracle", "oracle_discount_1", discount=1.0),
+    _row("oracle", "oracle_discount_0.97", discount=0.97),
 )
 WINDOWS = (
     *REFERENCE,

@@ -17,11 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from termdp.agents.methods import Method
-from termdp.costs.config import CostConfig
+from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.runs.config import (
     ALGORITHMS,
     ALIASES,
-    COST_PREFIX,
     GROUPS,
     NUMBERS,
     TrainConfig,

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from termdp.settings import PRECISIONS, check, number
 
+# What the numbers below are called among all numbers of a run.
+COST_PREFIX = "cost_"
 NETWORKS = ("grid", "image", "vector")
 DRAWS = ("segments", "trajectories")
 OPTIMISMS = ("min", "std", "mean", "logit")
@@ -96,7 +98,7 @@ class CostConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
-        check(self)
+        check(self, COST_PREFIX)
         if self.segment_length > self.buffer_steps:
             raise ValueError(
                 f"expected segment_length ({self.segment_length}) to be at most "

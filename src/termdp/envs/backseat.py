@@ -4,7 +4,7 @@ The agent drives faster than the traffic, so cars come down the screen and fall 
 It sees `agent_row` rows of road ahead and some road behind. All rules:
 
 - **Actions**: 0 stay in lane, 1 one lane to the left, 2 one lane to the right; a change
-  off the road is a stay. A decision lasts 4 frames, a lane change all 4 of them.
+  off the road is a stay. A step lasts 4 frames, a lane change all 4 of them.
 - **Frames**: cars slide down `car_speed`/4 rows per frame, coins, lying still on the
   road, `coin_speed`/4. The agent touches what shares a row with its car in a lane it
   holds: the old lane in frames 1-2, the new one in frames 2-4 of a change, its own
@@ -12,21 +12,21 @@ It sees `agent_row` rows of road ahead and some road behind. All rules:
 - **Coins** that are touched disappear; they are worth nothing in the game.
 - **Crash**: touching a car ends the game in that frame. Nothing moves any more; coins
   touched up to that frame, inclusive, are taken.
-- **Traffic**: with probability `wave_rate` a wave of cars is proposed each decision, a
+- **Traffic**: with probability `wave_rate` a wave of cars is proposed each step, a
   car in each lane with probability `car_density`, in one of the rows just above the
   screen. It is dropped if it blocks all lanes or follows the last one too closely for
   some driver (`backseat_road` proves that the road is therefore always passable).
-  `wave_rate` grows to `wave_rate_late` over the first `ramp_decisions` decisions.
+  `wave_rate` grows to `wave_rate_late` over the first `ramp_steps` steps.
 - **New coins**: in each lane with probability `coin_rate`, or `trail_rate` right behind
   another coin (coins come in trails), where no car is so near that they could meet.
-- **Reward** `"behind"`: 0.1 per decision for every car on screen and wholly behind the
+- **Reward** `"behind"`: 0.1 per step for every car on screen and wholly behind the
   agent; `"overtake"`: 0.1 once for every car that falls behind. Never negative.
 - **Observation**: bool `[rows, lanes, 12]`; channels 3·i + (0 agent, 1 cars, 2 coins),
-  i decisions ago, i = 0…3 (before the first decision: as at the start). With
+  i steps ago, i = 0…3 (before the first step: as at the start). With
   `observation="image"` the same as `[42, 42, 12]` picture.
 
 The road starts empty, the agent in the middle lane. `info` holds `coins_collected` and
-`cars_overtaken` of the decision.
+`cars_overtaken` of the step.
 """
 
 from functools import partial
@@ -65,13 +65,13 @@ CAR_REWARD = 0.1
 
 @struct.dataclass
 class BackseatState(EnvState):
-    """A decision's start, or (for pictures) `phase` frames after it.
+    """A step's start, or (for pictures) `phase` frames after it.
 
     Attributes:
-        time: decisions made.
-        agent: lane at the start of the decision.
+        time: steps made.
+        agent: lane at the start of the step.
         heading: -1, 0 or 1, where the agent is changing to while `phase` > 0.
-        phase: frames since the start of the decision, 0 unless between decisions.
+        phase: frames since the start of the step, 0 unless between steps.
         crashed: whether the game is over.
         cars: `[lanes] uint32`, one bit per car at its upper row.
         coins: `[lanes] uint32`, one bit per coin.
@@ -92,7 +92,7 @@ class BackseatState(EnvState):
 
 @struct.dataclass
 class Sweep:
-    """What the agent touches in a decision: coins per lane, crash frame or 0."""
+    """What the agent touches in a step: coins per lane, crash frame or 0."""
 
     taken: jax.Array
     crash_frame: jax.Array
@@ -105,8 +105,8 @@ class BackseatDriver(Game):
         lanes: number of lanes.
         rows: visible rows of road.
         agent_row: upper row of the agent's car.
-        car_speed: rows by which the agent gains on cars per decision.
-        coin_speed: rows of road driven per decision.
+        car_speed: rows by which the agent gains on cars per step.
+        coin_speed: rows of road driven per step.
         reward: `"behind"` or `"overtake"`.
         observation: `"grid"` or `"image"`.
     """
@@ -143,11 +143,11 @@ class BackseatDriver(Game):
         return BackseatParams()
 
     def sample_draws(self, key: jax.Array) -> BackseatDraws:
-        """Draw everything random of one decision."""
+        """Draw everything random of one step."""
         return sample_draws(self.road, key)
 
     def target_lane(self, agent: jax.Array, action: Any) -> jax.Array:
-        """The lane the agent will be in after the decision."""
+        """The lane the agent will be in after the step."""
         heading = jnp.where(action == LEFT, -1, jnp.where(action == RIGHT, 1, 0))
         return jnp.clip(agent + heading, 0, self.road.lanes - 1)
 
@@ -186,7 +186,7 @@ class BackseatDriver(Game):
         draws: BackseatDraws,
         params: BackseatParams,
     ) -> tuple[BackseatState, jax.Array, jax.Array, dict[str, jax.Array]]:
-        """One decision with given draws: state, reward, game_over, info."""
+        """One step with given draws: state, reward, game_over, info."""
         road = self.road
         target = self.target_lane(state.agent, action)
         sweep = self.sweep(state, target)
@@ -228,7 +228,7 @@ class BackseatDriver(Game):
         draws: BackseatDraws,
         params: BackseatParams,
     ) -> BackseatState:
-        """The states after each of the decision's 4 frames, stacked along axis 0.
+        """The states after each of the step's 4 frames, stacked along axis 0.
 
         The last one is the state that `advance` returns. After a crash all further
         frames show the crash.
@@ -279,7 +279,7 @@ class BackseatDriver(Game):
         action: Any,
         params: BackseatParams,
     ) -> tuple[jax.Array, BackseatState, jax.Array, jax.Array, dict[str, jax.Array]]:
-        """One decision: observation, state, reward, game_over, info."""
+        """One step: observation, state, reward, game_over, info."""
         draws = self.sample_draws(key)
         next_state, reward, crashed, info = self.advance(state, action, draws, params)
         return self.get_obs(next_state), next_state, reward, crashed, info
@@ -287,7 +287,7 @@ class BackseatDriver(Game):
     def get_obs(
         self, state: BackseatState, params: Any = None, key: Any = None
     ) -> jax.Array:
-        """The last four decisions' maps, as grid or as image."""
+        """The last four steps' maps, as grid or as image."""
         del params, key
         view = grid if self.observation_kind == "grid" else image
         return view(self.road, state.maps)

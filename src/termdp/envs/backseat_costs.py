@@ -18,13 +18,13 @@ class BackseatCoinCost:
     """1 if this action, from this observation, collects a coin, else 0.
 
     Coins lie still and cars keep their speed, so the newest three maps decide exactly
-    which coins the decision takes: the frames of the move are played through, up to a
+    which coins the step takes: the frames of the move are played through, up to a
     crash. Reads the lane grid and the 42×42 image alike, as JAX or NumPy arrays.
 
     Attributes:
         road: sizes and speeds of the game that is watched (`env.road`).
         scale: the cost of collecting, if it is not to be 1.
-        relief: what any other decision takes away.
+        relief: what any other step takes away.
     """
 
     road: Road = struct.field(pytree_node=False, default=Road())
@@ -77,7 +77,7 @@ def _pick(xp: Any, words: Any, lane: Any) -> tuple[Any, Any]:
 
 
 def _moved(xp: Any, lane: Any, action: Any) -> Any:
-    """The one-hot lane after the decision; the road's edges hold the car back."""
+    """The one-hot lane after the step; the road's edges hold the car back."""
     none = xp.zeros((1,), bool)
     left = xp.concatenate([lane[1:], none])
     left = left | (lane & ~xp.any(left))

@@ -1,10 +1,10 @@
 """The geometry of Backseat Driver's road: who touches whom, and what keeps it passable.
 
 Everything lies on a lattice that moves with the agent. Rows count downwards from the
-top of the screen, lanes from left to right. A decision lasts `FRAMES` frames, in which
+top of the screen, lanes from left to right. A step lasts `FRAMES` frames, in which
 cars slide down `car_speed` rows and coins (they lie still on the road) `coin_speed`
 rows. Cars, the agent's included, are `CAR_LENGTH` rows long, coins one row. A lane
-change takes one decision: cars are 0.6 lanes wide, so the agent still holds its old
+change takes one step: cars are 0.6 lanes wide, so the agent still holds its old
 lane in frames 1 and 2 and already holds the new one in frames 2, 3 and 4.
 
 Columns of the road are stored as bits of one `uint32` word per lane: bit i is row
@@ -42,8 +42,8 @@ class Road:
         lanes: number of lanes, 2 or more.
         rows: visible rows.
         agent_row: upper row of the agent's car.
-        car_speed: rows by which the agent gains on every car per decision.
-        coin_speed: rows of road driven per decision; not less than `car_speed`.
+        car_speed: rows by which the agent gains on every car per step.
+        coin_speed: rows of road driven per step; not less than `car_speed`.
     """
 
     lanes: int = 5
@@ -94,8 +94,8 @@ class Road:
     def clear_row(self) -> int:
         """A new coin must not catch up with a car: none above this row in its lane.
 
-        A coin gains (coin_speed − car_speed) rows per decision on the car below it, for
-        (rows + 1)/coin_speed decisions, until it is off the screen.
+        A coin gains (coin_speed − car_speed) rows per step on the car below it, for
+        (rows + 1)/coin_speed steps, until it is off the screen.
         """
         gain = self.coin_speed - self.car_speed
         return -(-(self.rows + 1) * gain // self.coin_speed)
@@ -120,7 +120,7 @@ class Road:
 
     @property
     def near_rows(self) -> range:
-        """All rows that a decision can reach; the agent's own are among them."""
+        """All rows that a step can reach; the agent's own are among them."""
         first = self.agent_row - max(self.coin_speed, self.car_speed)
         return range(max(first, 0), self.behind_row)
 

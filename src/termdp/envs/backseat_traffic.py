@@ -19,19 +19,19 @@ class BackseatParams(EnvParams):
     """Numbers that may change without recompiling.
 
     Attributes:
-        max_steps_in_episode: decisions until the time limit.
-        wave_rate: probability that a wave of cars is proposed in a decision, at first.
-        wave_rate_late: the same after `ramp_decisions`; linear in between.
-        ramp_decisions: how long the traffic takes to thicken.
+        max_steps_in_episode: steps until the time limit.
+        wave_rate: probability that a wave of cars is proposed in a step, at first.
+        wave_rate_late: the same after `ramp_steps`; linear in between.
+        ramp_steps: how long the traffic takes to thicken.
         car_density: probability of a car in each lane of a proposed wave.
-        coin_rate: probability of a coin per lane and decision, where one may be.
+        coin_rate: probability of a coin per lane and step, where one may be.
         trail_rate: the same right behind another coin.
     """
 
     max_steps_in_episode: int = 10_000
     wave_rate: float = 0.25
     wave_rate_late: float = 0.8
-    ramp_decisions: int = 500
+    ramp_steps: int = 500
     car_density: float = 0.33
     coin_rate: float = 0.1
     trail_rate: float = 0.75
@@ -39,7 +39,7 @@ class BackseatParams(EnvParams):
 
 @struct.dataclass
 class BackseatDraws:
-    """All that is random in one decision; uniforms in [0, 1) unless said.
+    """All that is random in one step; uniforms in [0, 1) unless said.
 
     Attributes:
         wave: proposes a wave if below its rate.
@@ -70,7 +70,7 @@ def no_wave(road: Road) -> Wave:
 
 
 def sample_draws(road: Road, key: jax.Array) -> BackseatDraws:
-    """Draw everything random of one decision from one block of bits."""
+    """Draw everything random of one step from one block of bits."""
     bits = jax.random.bits(key, (road.lanes + 1,), jnp.uint32)
     low = (bits & jnp.uint32(0xFFFF)).astype(jnp.float32) * (1 / 2**16)
     middle = ((bits >> 16) & jnp.uint32(0xFFF)).astype(jnp.float32) * (1 / 2**12)
@@ -91,8 +91,8 @@ def next_wave(
     draws: BackseatDraws,
     params: BackseatParams,
 ) -> tuple[jax.Array, Wave]:
-    """New cars `[lanes]` (words, after the decision), and the youngest wave then."""
-    grown = jnp.clip(time / params.ramp_decisions, 0.0, 1.0)
+    """New cars `[lanes]` (words, after the step), and the youngest wave then."""
+    grown = jnp.clip(time / params.ramp_steps, 0.0, 1.0)
     rate = params.wave_rate + grown * (params.wave_rate_late - params.wave_rate)
     is_car = draws.cars < params.car_density
     lane_bits = jnp.uint32(1) << jnp.arange(road.lanes, dtype=jnp.uint32)
@@ -134,7 +134,7 @@ def new_coins(
 ) -> jax.Array:
     """Coins `[lanes]` in the rows just above the screen (words).
 
-    `cars` and `coins` are those after the decision, the new cars included. A trail goes
+    `cars` and `coins` are those after the step, the new cars included. A trail goes
     on `coin_speed` rows above its last coin.
     """
     near = jnp.uint32(road.bits(range(-road.margin, road.clear_row)))

@@ -85,7 +85,7 @@ class MinAtarGame(Game, ABC):
 
     @property
     def default_params(self) -> MinAtarParams:
-        """The original's defaults, and 10,000 decisions as the time limit."""
+        """The original's defaults, and 10,000 steps as the time limit."""
         return RampingParams()
 
     @property

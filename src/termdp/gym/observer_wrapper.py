@@ -61,9 +61,9 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         cost = checked_cost(self.observer, self._observation, action)
         observation, reward, game_over, truncated, info = self.env.step(action)
         uniform = self._generator.random(dtype=np.float32)
-        self._memory, verdict = watch(self.observer, self._memory, cost, uniform, np)
+        self._memory, observed = watch(self.observer, self._memory, cost, uniform, np)
         game_over = bool(game_over)
-        stopped = bool(verdict.stop) and not game_over
+        stopped = bool(observed.stop) and not game_over
         truncated = bool(truncated) and not game_over and not stopped
         self._observation = observation
         info = {
@@ -72,8 +72,8 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
             "stopped": stopped,
             "truncated": truncated,
             "cost": cost,
-            "window_cost": float(verdict.window_cost),
-            "stop_probability": float(verdict.stop_probability),
+            "window_cost": float(observed.window_cost),
+            "stop_probability": float(observed.stop_probability),
             "final_observation": observation,
         }
         return observation, reward, game_over or stopped, truncated, info

@@ -18,7 +18,7 @@ from termdp.gym.observer_wrapper import check_observer, observer_generator
 from termdp.observer import (
     Observer,
     ObserverMemory,
-    Verdict,
+    ObserverStep,
     checked_cost,
     forget,
     watch,
@@ -86,8 +86,8 @@ class ObserverVectorWrapper(VectorWrapper):
             game_over = game_over & ~self._stopped
             truncated = truncated & ~self._stopped
 
-        verdict = self._watch(costs, playing)
-        stopped = verdict.stop & ~game_over & playing
+        observed = self._watch(costs, playing)
+        stopped = observed.stop & ~game_over & playing
         truncated = truncated & ~game_over & ~stopped
         ended = game_over | stopped | truncated
         final_observations = observations
@@ -104,8 +104,8 @@ class ObserverVectorWrapper(VectorWrapper):
             "stopped": stopped,
             "truncated": truncated,
             "cost": costs,
-            "window_cost": verdict.window_cost,
-            "stop_probability": verdict.stop_probability,
+            "window_cost": observed.window_cost,
+            "stop_probability": observed.stop_probability,
             "final_observation": final_observations,
         }
         return observations, rewards, game_over | stopped, truncated, infos
@@ -130,16 +130,16 @@ class ObserverVectorWrapper(VectorWrapper):
             np.float32,
         )
 
-    def _watch(self, costs: np.ndarray, playing: np.ndarray) -> Verdict:
+    def _watch(self, costs: np.ndarray, playing: np.ndarray) -> ObserverStep:
         uniform = self._generator.random(self.num_envs, dtype=np.float32)
         assert self._memory is not None
-        memory, verdict = watch(self.observer, self._memory, costs, uniform, np)
+        memory, observed = watch(self.observer, self._memory, costs, uniform, np)
         # A copy that is being reset is not watched: its memory stays empty.
         self._memory = forget(memory, ~playing, np)
-        return Verdict(
-            np.where(playing, verdict.window_cost, np.float32(0)),
-            np.where(playing, verdict.stop_probability, np.float32(0)),
-            verdict.stop,
+        return ObserverStep(
+            np.where(playing, observed.window_cost, np.float32(0)),
+            np.where(playing, observed.stop_probability, np.float32(0)),
+            observed.stop,
         )
 
     def _reset_now(

@@ -1,7 +1,7 @@
 """Backseat Driver as a drawing: one unit is a lane's width, rows are half a unit long.
 
-A state between decisions (`phase` > 0, see `BackseatDriver.frames`) is drawn where its
-cars are in that frame, so a decision can be shown in four steps, or in more with
+A state between steps (`phase` > 0, see `BackseatDriver.frames`) is drawn where its
+cars are in that frame, so a step can be shown in four pictures, or in more with
 `ahead`.
 """
 
@@ -68,9 +68,9 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
     road = Road() if road is None else road
     crashed = bool(state.crashed)
     frame = float(state.phase) + (0.0 if crashed else ahead)
-    # A crash has used up its decision, although the decision's later frames never came.
-    decisions = int(state.time) - int(crashed)
-    driven = (decisions + frame / FRAMES) * road.coin_speed
+    # A crash has used up its step, although the step's later frames never came.
+    steps = int(state.time) - int(crashed)
+    driven = (steps + frame / FRAMES) * road.coin_speed
 
     height = road.rows * ROW
     drawing = Drawing(road.lanes + 2 * VERGE, height, background=_GRASS[0])
@@ -84,7 +84,7 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
         _coin(drawing, x, (row + coin_shift + 0.5) * ROW, float(glint))
     car_shift = frame * road.car_speed / FRAMES
     for lane, row in _objects(state.cars, road):
-        paint = _paint_of(lane, decisions * road.car_speed - row)
+        paint = _paint_of(lane, steps * road.car_speed - row)
         _car(drawing, VERGE + lane + 0.5, (row + car_shift) * ROW, paint)
     side = float(state.agent) + float(state.heading) * min(frame, FRAMES) / FRAMES
     _car(drawing, VERGE + side + 0.5, road.agent_row * ROW, _AGENT)

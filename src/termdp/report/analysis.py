@@ -7,13 +7,12 @@ import numpy as np
 
 from termdp.intervals import Interval, difference
 from termdp.report import published, statistics
+from termdp.report.names import split_discount
 from termdp.report.results import Results
 
 BASELINE = "pg"
 MOSTLY = 0.9  # of the methods of the fullest column: enough to be pooled
-SHORT_SIGHTED = "pg_0.97"  # has the horizon that `termpg_horizon` has
-CEILINGS = ("oracle", "oracle_horizon")
-TERMPG_ROWS = (*published.TERMPG_ROWS, "termpg_horizon")
+CEILING = "oracle"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +155,7 @@ def _best(results: Results, column: str, rows: list[str]) -> str | None:
 
 
 def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
-    ours = [r for r in TERMPG_ROWS if results.has(column, r)]
+    ours = [r for r in results.of(*published.TERMPG_ROWS) if results.has(column, r)]
     theirs = [r for r in results.family("pg") if results.has(column, r)]
     best, base = _best(results, column, ours), _best(results, column, theirs)
     if best is None or base is None:
@@ -177,17 +176,18 @@ def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
 
 
 def counterpart(results: Results, column: str, row: str) -> str | None:
-    """The PG to compare a method with there: of the same horizon, where that ran.
+    """The PG to compare a method with there: of the same discount, where that ran.
 
-    What a horizon alone does is no merit of the costs that a method knows or learns.
+    What a discount alone does is no merit of the costs that a method knows or learns.
     """
-    wanted = (SHORT_SIGHTED, BASELINE) if row.endswith("_horizon") else (BASELINE,)
+    _, discount = split_discount(row)
+    wanted = (f"{BASELINE}_{discount}", BASELINE)
     return next((base for base in wanted if results.has(column, base)), None)
 
 
 def ceiling(results: Results, column: str) -> str | None:
     """The better of the agents that are told the costs there."""
-    return _best(results, column, list(CEILINGS))
+    return _best(results, column, results.of(CEILING))
 
 
 def _closed(results: Results) -> dict[tuple[str, str], Interval | None]:
@@ -200,7 +200,7 @@ def _closed(results: Results) -> dict[tuple[str, str], Interval | None]:
         )
         for column, row in results.records
         if (top := tops[column]) is not None
-        and row not in (BASELINE, *CEILINGS)
+        and row not in (BASELINE, *results.of(CEILING))
         and results.has(column, BASELINE)
     }
 

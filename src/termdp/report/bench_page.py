@@ -6,9 +6,14 @@ from typing import Any
 
 from termdp.pages import Page, Table
 from termdp.report import figures
-from termdp.report.analysis import Findings
+from termdp.report.analysis import BASELINE, CEILING, Findings
 from termdp.report.detail_tables import detail_tables, observer_table, time_table
-from termdp.report.names import column_name, counted
+from termdp.report.names import (
+    column_name,
+    counted,
+    has_usual_discount,
+    method_name,
+)
 from termdp.report.results import Results
 from termdp.report.tables import (
     best_table,
@@ -74,13 +79,13 @@ def title(results: Results) -> str:
 def lead(results: Results) -> str:
     """What was run, in one sentence."""
     first = results.manifests[0]
-    ends = first["stop_handling"]
+    ends = first["end_handling"]
     forced = f", all ends {ends}" if ends else ""
     runs = sum(len(found) for found in results.records.values())
     return (
         f"{counted(len(results.rows), 'method')} on "
         f"{counted(len(results.columns), 'environment')}, up to "
-        f"{results.seeds} seeds, {first['steps']:,} decisions per run, preset "
+        f"{results.seeds} seeds, {first['steps']:,} steps per run, preset "
         f"{first['preset']}{forced}: {runs} runs."
     )
 
@@ -120,7 +125,7 @@ def _add_score_figures(page: Page, results: Results, out: Path, tell: Tell) -> N
         page.plot(
             figures.save(figure, out / "figures", f"final_{number}"),
             "Final returns: small dots are seeds, large ones their mean, bars its 95% t "
-            "interval; dashed: pg's mean.",
+            "interval; dashed: PG's mean.",
         )
 
 
@@ -165,22 +170,24 @@ def _add_curves(page: Page, results: Results, out: Path, tell: Tell) -> None:
                 f"{words}. Return while training; bands: 95% t interval over seeds.",
             )
     tell("cost errors")
-    figure = figures.cost_errors(results, results.columns, "termpg")
+    row = next(iter(results.of("termpg")), "termpg")
+    figure = figures.cost_errors(results, results.columns, row)
     if figure is not None:
         page.plot(
             figures.save(figure, out / "figures", "cost_error"),
-            "Costs learned by TermPG against the true ones: ℓ2 error per step, and "
-            "correlation, which a network that says zero everywhere does not have.",
+            f"Costs learned by {method_name(row)} against the true ones: ℓ2 error per "
+            "step, and correlation, which a network that says zero everywhere does not "
+            "have.",
         )
 
 
 def _curve_groups(results: Results) -> list[tuple[str, list[str]]]:
-    """Rows that are drawn together: a table's rows, with pg and the oracle."""
+    """Rows that are drawn together: a table's rows, with PG and the oracle."""
     found = []
     for words, rows in row_groups(results):
-        wanted = {"pg", *rows}
+        wanted = {BASELINE, *rows}
         if "top" in words or words == "Methods":
-            wanted.add("oracle")
+            wanted |= {row for row in results.of(CEILING) if has_usual_discount(row)}
         found.append((words, [row for row in results.rows if row in wanted]))
     return found
 
@@ -194,6 +201,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
         found += [
             ("suite", manifest["suite"]),
             *(("command", f"`{command}`") for command in manifest["commands"]),
+            *([("note", manifest["note"])] if "note" in manifest else []),
             ("commit", ", ".join(manifest["commits"])),
             ("versions", ", ".join(f"{k} {v}" for k, v in versions.items())),
             (

@@ -19,17 +19,17 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         ),
         grid_table(
             results,
-            "Gap closed between pg and the oracle",
-            "(method − pg) ÷ (the better oracle − pg), 95% bootstrap interval; a dash "
-            "where no oracle is clearly better than pg: there is no gap to close.",
+            "Gap closed between PG and the oracle",
+            "(method − PG) ÷ (the better oracle − PG), 95% bootstrap interval; a dash "
+            "where no oracle is clearly better than PG: there is no gap to close.",
             lambda column, row: _closed(findings, column, row),
         ),
         cost_table(results),
         grid_table(
             results,
             "Mean effective discount γ",
-            "Over the last tenth of training: the constant, or the mean of 1 − ρ(z) "
-            "without a horizon's factor.",
+            "Over the last tenth of training: the constant, for dynamic discounts times "
+            "the mean of 1 − ρ(z).",
             lambda column, row: _mean(results, column, row, "discount_mean", 4),
         ),
         grid_table(
@@ -41,7 +41,7 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Length of episodes",
-            "Mean number of decisions over the last tenth of training.",
+            "Mean number of steps over the last tenth of training.",
             lambda column, row: _mean(results, column, row, "length_mean", 3),
         ),
     ]
@@ -174,11 +174,11 @@ def time_table(results: Results) -> Table:
         [
             "program",
             "runs",
-            "decisions",
+            "steps",
             "compile s",
             "run s",
             "s per run",
-            "decisions/s",
+            "steps/s",
         ],
         rows,
     )

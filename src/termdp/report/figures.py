@@ -12,7 +12,13 @@ import numpy as np
 from termdp.bench.curves import Curve
 from termdp.intervals import Interval, mean_band, mean_interval
 from termdp.report.analysis import BASELINE, Findings
-from termdp.report.names import colours, column_name, method_name
+from termdp.report.names import (
+    colours,
+    column_colours,
+    column_name,
+    method_name,
+    split_discount,
+)
 from termdp.report.results import Results
 
 _STYLE: dict[Any, Any] = {
@@ -81,7 +87,7 @@ def learning_curves(
                     line = _band(axis, found, "return_mean", palette[row], row)
                     handles.setdefault(row, line)
             axis.set_title(column_name(column))
-            _decisions(axis)
+            _step_axis(axis)
             _show_seeds(axis, results, rows, column)
         axes[0].set_ylabel("return")
         _legend(figure, handles)
@@ -104,7 +110,7 @@ def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -
 def _band(axis: Any, curves: list[Curve], name: str, colour: str, row: str) -> Any:
     steps, values = stacked(curves, name)
     low, mean, high = mean_band(values)
-    is_main = row in ("termpg", BASELINE)
+    is_main = row == BASELINE or split_discount(row)[0] == "termpg"
     order = 3 if is_main else 2
     axis.fill_between(steps, low, high, color=colour, alpha=0.14, lw=0, zorder=order)
     (line,) = axis.plot(
@@ -171,8 +177,8 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
     rows.sort(key=lambda row: -findings.pooled[row].value)
     palette = colours(results.rows)
     panel_of = (
-        ("interquartile mean, pg = 1", findings.pooled, 1.0),
-        ("P(better than pg)", findings.probability_pg, 0.5),
+        ("interquartile mean, PG = 1", findings.pooled, 1.0),
+        ("P(better than PG)", findings.probability_pg, 0.5),
         ("P(better than best PG)", findings.probability_best, 0.5),
     )
     with _drawing() as plt:
@@ -281,7 +287,7 @@ def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | Non
     shown = [c for c in columns if results.curves_of(c, row)]
     if not shown:
         return None
-    palette = dict(zip(shown, _COLUMN_COLOURS * 3, strict=False))
+    palette = column_colours(shown)
     with _drawing() as plt:
         figure, axes = plt.subplots(1, 2, figsize=(8.2, 2.7))
         handles = {}
@@ -290,7 +296,7 @@ def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | Non
                 curves = results.curves_of(column, row)
                 line = _band(axis, curves, name, palette[column], row)
                 handles[column] = line
-            _decisions(axis)
+            _step_axis(axis)
         axes[0].set_title("ℓ2 error of the cost, per step")
         axes[0].set_ylim(bottom=0)
         axes[1].set_title("correlation with the true cost")
@@ -299,18 +305,7 @@ def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | Non
         return figure
 
 
-_COLUMN_COLOURS = (
-    "#d6336c",
-    "#1971c2",
-    "#2b8a3e",
-    "#f08c00",
-    "#7048e8",
-    "#0c8599",
-    "#846358",
-)
-
-
-def _decisions(axis: Any) -> None:
+def _step_axis(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     def words(value: float, _: Any) -> str:
@@ -337,15 +332,12 @@ def _legend(figure: Any, handles: dict[str, Any], name: Any = method_name) -> No
 
 
 def save(figure: Any, folder: Path, name: str) -> bytes:
-    """Write a figure as SVG and PNG; returns the SVG."""
-    import matplotlib.pyplot as plt
-
+    """Write a figure as SVG and PNG and close it; returns the SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png", dpi=160, bbox_inches="tight")
-    plt.close(figure)
     (folder / f"{name}.svg").write_bytes(buffer.getvalue())
+    (folder / f"{name}.png").write_bytes(figure_bytes(figure))
     return buffer.getvalue()
 
 

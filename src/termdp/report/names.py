@@ -1,105 +1,191 @@
-"""How methods and environments are called and coloured in reports."""
+"""How methods and environments are called, ordered and coloured in reports.
 
+A label may end in `_discount_D`: the same method with another discount.
+"""
+
+import colorsys
+from collections.abc import Iterable, Mapping
+
+from termdp.registry import REGISTRY
+
+# Said once in every report that shows a table.
+ABBREVIATIONS = (
+    "PG: policy gradient, here PPO. RS: reward shaping, −p on a stop. Discount D: what "
+    "TermPG's and the oracle's dynamic discount is multiplied by."
+)
+
+# In the order of tables and figures.
 METHOD_NAMES = {
     "pg": "PG",
     "pg_naive": "PG, ends ignored",
     "pg_recurrent": "Recurrent PG",
-    "pg_recurrent_rs": "Recurrent PG + RS",
     "pg_rs": "PG + RS",
-    "pg_matched": "PG, matched γ",
-    "pg_0.953": "PG, γ = 0.953",
-    "pg_naive_0.953": "PG, ends ignored, γ = 0.953",
-    "pg_0.97": "PG, γ = 0.97",
     "termpg": "TermPG",
     "termpg_rs": "TermPG + RS",
     "termpg_penalty": "TermPG + Penalty",
+    "oracle": "Oracle",
+    "termpg_paper": "TermPG (paper)",
+    "termpg_std": "Optimism std",
     "termpg_std_0.5": "Optimism std, α = 0.5",
     "termpg_std_1": "Optimism std, α = 1",
     "termpg_std_2": "Optimism std, α = 2",
     "termpg_mean": "No optimism",
-    "termpg_min": "Optimism min (paper)",
     "termpg_logit": "Optimism logit",
     "termpg_fixed_discount": "No dynamic discount",
-    "termpg_horizon": "TermPG, γ × 0.97",
     "termpg_half_window": "×0.5 window",
     "termpg_double_window": "×2 window",
-    "termpg_window_0.25": "×0.25 window",
-    "termpg_window_4": "×4 window",
     "termpg_bonus_0.1": "Cost bonus 0.1",
     "termpg_bonus_1": "Cost bonus 1",
     "termpg_bonus_std_0.1": "Cost bonus 0.1, U = std",
     "termpg_bonus_std_1": "Cost bonus 1, U = std",
+    "pg_matched": "PG, matched discount",
+    "pg_0.953": "PG, discount 0.953",
+    "pg_naive_0.953": "PG, ends ignored, discount 0.953",
+    "pg_0.97": "PG, discount 0.97",
+    "pg_0.999": "PG, discount 0.999",
+    "pg_recurrent_rs": "Recurrent PG + RS",
+    "oracle_discount_0.97": "Oracle, discount 0.97",
+    "termpg_discount_0.97": "TermPG, discount 0.97",
     "termpg_cut": "TermPG, stops cut",
     "termpg_ignored": "TermPG, ends ignored",
-    "oracle": "Oracle (known costs)",
-    "oracle_horizon": "Oracle, γ × 0.97",
+    "termpg_window_0.25": "×0.25 window",
+    "termpg_window_4": "×4 window",
 }
 
-ENV_NAMES = {
-    "backseat": "Backseat coins",
-    "backseat_passenger": "Backseat passenger",
-    "space_invaders": "Space Invaders",
-    "seaquest": "Seaquest",
-    "breakout": "Breakout",
-    "asterix": "Asterix",
-    "asterix_middle": "Asterix middle",
-    "recommender": "Recommender",
-}
-
-# Warm colours for TermPG, cool and grey ones for PG, green for who knows.
+# Cool and grey colours for PG, warm ones for TermPG, green for who knows the costs.
 COLOURS = {
     "pg": "#5b6478",
     "pg_naive": "#a5adbd",
     "pg_recurrent": "#2f9e9e",
-    "pg_recurrent_rs": "#2f9e9e",
+    "pg_recurrent_rs": "#0b7285",
     "pg_rs": "#3b6fd4",
     "pg_matched": "#6f5bd0",
     "pg_0.953": "#9db4e8",
     "pg_naive_0.953": "#c9cdd6",
     "pg_0.97": "#7d97d6",
+    "pg_0.999": "#1c3f94",
     "termpg": "#d6336c",
+    "termpg_discount_0.97": "#9c36b5",
+    "termpg_paper": "#6741d9",
     "termpg_rs": "#f08c00",
-    "termpg_penalty": "#a61e4d",
-    "termpg_horizon": "#9c36b5",
+    "termpg_penalty": "#8a4b1f",
+    "termpg_std": "#e8590c",
+    "termpg_std_0.5": "#ffa94d",
+    "termpg_std_1": "#fd7e14",
+    "termpg_std_2": "#bf4408",
+    "termpg_mean": "#c9a200",
+    "termpg_logit": "#f06595",
+    "termpg_fixed_discount": "#846358",
+    "termpg_half_window": "#da77f2",
+    "termpg_double_window": "#be4bdb",
+    "termpg_window_0.25": "#e599f7",
+    "termpg_window_4": "#862e9c",
+    "termpg_bonus_0.1": "#ff8787",
+    "termpg_bonus_1": "#e03131",
+    "termpg_bonus_std_0.1": "#ffc9c9",
+    "termpg_bonus_std_1": "#c92a2a",
+    "termpg_cut": "#faa2c1",
+    "termpg_ignored": "#e0b0a0",
     "oracle": "#2b8a3e",
-    "oracle_horizon": "#66a80f",
+    "oracle_discount_0.97": "#66a80f",
 }
 MORE_COLOURS = (
-    "#e8590c",
-    "#7048e8",
-    "#0c8599",
+    "#e64980",
+    "#4263eb",
+    "#1098ad",
     "#b08900",
     "#5c940d",
-    "#1971c2",
-    "#9c36b5",
-    "#846358",
+    "#1864ab",
+    "#ae3ec9",
+    "#74574c",
 )
+
+
+def split_discount(row: str) -> tuple[str, str]:
+    """A label's method and discount: `termpg_rs_discount_1` is `termpg_rs` with `1`.
+
+    The discount is empty where the label has none: the method's own.
+    """
+    method, _, discount = row.partition("_discount_")
+    return method, discount
+
+
+def has_usual_discount(row: str) -> bool:
+    """Whether the discount is the method's own, or the paper's, which is 1."""
+    return split_discount(row)[1] in ("", "1")
 
 
 def method_name(row: str) -> str:
     """A row's name for people."""
-    return METHOD_NAMES.get(row, row)
+    method, discount = split_discount(row)
+    if row in METHOD_NAMES or method not in METHOD_NAMES:
+        return METHOD_NAMES.get(row, row)
+    return f"{METHOD_NAMES[method]}, discount {discount}"
+
+
+def in_order(rows: Iterable[str]) -> list[str]:
+    """Rows as tables show them; those without a name come last."""
+    place = {row: index for index, row in enumerate(METHOD_NAMES)}
+
+    def key(row: str) -> tuple[int, str]:
+        return place.get(row, place.get(split_discount(row)[0], len(place))), row
+
+    return sorted(set(rows), key=key)
 
 
 def column_name(column: str) -> str:
     """A column's name for people: the environment's, and what is special about it."""
-    if column in ENV_NAMES:
-        return ENV_NAMES[column]
-    for env in sorted(ENV_NAMES, key=len, reverse=True):
-        if column.startswith(env + "_"):
-            rest = column.removeprefix(env + "_").replace("_", " ")
-            game = "Backseat" if env == "backseat" else ENV_NAMES[env]
-            return f"{game} {rest}"
-    return column
+    env = environment(column)
+    if env is None:
+        return column
+    if env == column:
+        return _display_name(env)
+    rest = column.removeprefix(env + "_").replace("_", " ")
+    return f"{'Backseat' if env == 'backseat' else _display_name(env)} {rest}"
 
 
-def colours(rows: list[str]) -> dict[str, str]:
-    """A colour per row, all different, the same in every figure where they are known."""
+def environment(column: str) -> str | None:
+    """The environment that a column's label begins with."""
+    found = [env for env in REGISTRY if f"{column}_".startswith(f"{env}_")]
+    return max(found, key=len, default=None)
+
+
+def _display_name(env: str) -> str:
+    return REGISTRY[env].display_name
+
+
+def colours(rows: Iterable[str]) -> dict[str, str]:
+    """A colour per method, all different, the same in every figure."""
+    return _different({row: _method_colour(row) for row in rows})
+
+
+def column_colours(columns: Iterable[str]) -> dict[str, str]:
+    """The same for environments; a second observer's is another one."""
+    return _different({column: _environment_colour(column) for column in columns})
+
+
+def _method_colour(row: str) -> str | None:
+    method, _ = split_discount(row)
+    if row in COLOURS or method not in COLOURS:
+        return COLOURS.get(row)
+    red, green, blue = (int(COLOURS[method][i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
+    darker = colorsys.hls_to_rgb(hue, 0.8 * light, saturation)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in darker)
+
+
+def _environment_colour(column: str) -> str | None:
+    env = environment(column)
+    return None if env is None else REGISTRY[env].colour
+
+
+def _different(wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """Each its own colour; one without, or whose colour is taken, gets a spare one."""
     found: dict[str, str] = {}
-    spare = iter(MORE_COLOURS * (1 + len(rows) // len(MORE_COLOURS)))
-    for row in rows:
-        known = COLOURS.get(row)
-        found[row] = known if known and known not in found.values() else next(spare)
+    spare = iter(MORE_COLOURS * (1 + len(wanted) // len(MORE_COLOURS)))
+    for name, colour in wanted.items():
+        free = colour is not None and colour not in found.values()
+        found[name] = colour if colour and free else next(spare)
     return found
 
 

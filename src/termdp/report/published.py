@@ -34,10 +34,12 @@ def _line(*numbers: tuple[float, float]) -> dict[str, Published]:
 
 _PG = _line((5.3, 0.8), (4.9, 1.5), (5.2, 1.8), (0.6, 0.4), (1.4, 2.8), (0.8, 0.3))
 
+_STD = _line((7.6, 2.1), (7.5, 1.1), (2.8, 0.02), (0.9, 0.6), (10.9, 1), (1, 0.1))
+
 _TERMPG = _line((8.7, 1.4), (8.3, 1.3), (9.7, 1.1), (1.4, 0.8), (8.2, 0.3), (1, 0.2))
 
-# Our rows -> the paper's lines. Its PG ignored all ends, and its TermPG took the minimum
-# over the members: two rows of ours stand for each.
+# Our methods -> the paper's lines. Its PG ignored all ends, and its TermPG took the
+# minimum over the members: two methods of ours stand for each.
 ROWS: dict[str, dict[str, Published]] = {
     "pg": _PG,
     "pg_naive": _PG,
@@ -48,16 +50,15 @@ ROWS: dict[str, dict[str, Published]] = {
         (5.9, 1.4), (7.4, 1.7), (7.6, 2.3), (0.4, 0.2), (0.5, 0.03), (0.9, 0.2)
     ),
     "termpg": _TERMPG,
-    "termpg_min": _TERMPG,
+    "termpg_paper": _TERMPG,
     "termpg_rs": _line(
         (8.4, 1.3), (7.7, 0.3), (11.8, 0.8), (0.3, 0.6), (5.1, 1), (0.8, 0.1)
     ),
     "termpg_penalty": _line(
         (6, 0.8), (11.8, 1.5), (7.7, 1.4), (2.4, 1), (2.3, 2.3), (1.7, 0.1)
     ),
-    "termpg_std_1": _line(
-        (7.6, 2.1), (7.5, 1.1), (2.8, 0.02), (0.9, 0.6), (10.9, 1), (1, 0.1)
-    ),
+    "termpg_std": _STD,
+    "termpg_std_1": _STD,
     "termpg_mean": _line(
         (7.8, 1.3), (8.8, 1.2), (5.2, 1.6), (0.7, 0.3), (1.3, 0.7), (1, 0.1)
     ),
@@ -89,6 +90,18 @@ CLAIMS = {
 
 PG_ROWS = ("pg", "pg_recurrent", "pg_rs")
 TERMPG_ROWS = ("termpg", "termpg_rs", "termpg_penalty")
+# Its tables; the methods of ours that belong there too stand beside its own.
+TOP = ("pg_naive", *PG_ROWS, *TERMPG_ROWS)
+ABLATIONS = (
+    "termpg_paper",
+    *("termpg_std", "termpg_std_0.5", "termpg_std_1", "termpg_std_2"),
+    *("termpg_mean", "termpg_logit", "termpg_fixed_discount"),
+    *("termpg_half_window", "termpg_double_window"),
+)
+BONUSES = (
+    *("termpg_bonus_0.1", "termpg_bonus_1"),
+    *("termpg_bonus_std_0.1", "termpg_bonus_std_1"),
+)
 
 
 def implied_improvement(column: str) -> float:

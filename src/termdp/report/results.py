@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from termdp.bench.sweep_folder import (
     read_manifest,
     read_records,
 )
+from termdp.report.names import in_order, split_discount
 
 LEAST_SEEDS = 2
-_SAME = ("steps", "preset", "stop_handling")
+_SAME = ("steps", "preset", "end_handling")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Results:
         records: summaries by (column, row), one per seed.
         curves: learning curves by run.
         columns: labels, in the suites' order.
-        rows: labels, in the suites' order.
+        rows: labels, in the order of `termdp.report.names`.
         thin: cells with too few seeds for an interval; they are not in `records`.
         missing: runs that were asked for and are not there.
         observers: whether hard observers matter, measured apart.
@@ -65,6 +66,10 @@ class Results:
     def family(self, *prefixes: str) -> list[str]:
         """Rows whose method's name begins so."""
         return [row for row in self.rows if row.startswith(prefixes)]
+
+    def of(self, *methods: str) -> list[str]:
+        """Rows of these methods, whatever their discount."""
+        return [row for row in self.rows if split_discount(row)[0] in methods]
 
     def curves_of(self, column: str, row: str) -> list[Curve]:
         """Learning curves of a cell's seeds."""
@@ -138,8 +143,8 @@ def _sorted(
         manifests=manifests,
         records=kept,
         curves=curves,
-        columns=_in_order([c for c, _ in kept], 0),
-        rows=_in_order([r for _, r in kept], 1),
+        columns=_in_suites_order(column for column, _ in kept),
+        rows=in_order(row for _, row in kept),
         thin=thin,
         missing=len(_asked(manifests) - set(records)),
         observers=_observers(paths),
@@ -166,15 +171,9 @@ def _observers(paths: Sequence[Path]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _in_order(labels: Sequence[str], part: int) -> list[str]:
-    """The suites' own order; labels they do not know come last."""
-    known = dict.fromkeys(
-        cell[part].label for suite in SUITES.values() for cell in cells(suite)
-    )
-    place = {label: index for index, label in enumerate(_paper_first(known, part))}
-    return sorted(set(labels), key=lambda label: (place.get(label, len(place)), label))
-
-
-def _paper_first(known: dict[str, None], part: int) -> list[str]:
-    first = dict.fromkeys(cell[part].label for cell in cells(SUITES["paper"]))
-    return [*first, *(label for label in known if label not in first)]
+def _in_suites_order(columns: Iterable[str]) -> list[str]:
+    """The paper's columns, then the other suites'; unknown ones come last."""
+    suites = (SUITES["paper"], *SUITES.values())
+    known = dict.fromkeys(column.label for s in suites for column, _ in cells(s))
+    place = {label: index for index, label in enumerate(known)}
+    return sorted(set(columns), key=lambda name: (place.get(name, len(place)), name))

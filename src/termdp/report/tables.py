@@ -3,12 +3,18 @@
 import math
 from collections.abc import Callable
 
-from termdp.bench.suites import ABLATIONS, BONUSES, TOP
 from termdp.intervals import Interval
 from termdp.pages import Cell, Table
+from termdp.registry import REGISTRY
 from termdp.report import published
 from termdp.report.analysis import BASELINE, Findings
-from termdp.report.names import ENV_NAMES, column_name, method_name
+from termdp.report.names import (
+    ABBREVIATIONS,
+    column_name,
+    has_usual_discount,
+    method_name,
+    split_discount,
+)
 from termdp.report.results import Results
 from termdp.report.statistics import mean_and_std
 
@@ -43,10 +49,13 @@ def percent(value: float | None) -> str:
 
 def row_groups(results: Results) -> list[tuple[str, list[str]]]:
     """The rows, as the paper's tables group them."""
-    top = [row.label for row in TOP]
-    ablations = [row.label for row in ABLATIONS]
-    bonuses = [row.label for row in BONUSES]
+    usual = [row for row in results.rows if has_usual_discount(row)]
+    top, ablations, bonuses = (
+        [row for row in usual if split_discount(row)[0] in methods]
+        for methods in (published.TOP, published.ABLATIONS, published.BONUSES)
+    )
     known = {*top, *ablations, *bonuses}
+    termpg = [row for row in top if split_discount(row)[0] == "termpg"]
     titles = (
         ("Table 1, top: methods", "Table 1, bottom: ablations", "Appendix: cost bonus")
         if has_paper_columns(results)
@@ -54,24 +63,23 @@ def row_groups(results: Results) -> list[tuple[str, list[str]]]:
     )
     groups = [
         (titles[0], top),
-        (titles[1], ["termpg", *ablations]),
-        (titles[2], ["termpg", *bonuses]),
+        (titles[1], [*termpg, *ablations]),
+        (titles[2], [*termpg, *bonuses]),
         (
             "Controls and oracle",
-            ["pg", "termpg", *(r for r in results.rows if r not in known)],
+            [r for r in results.rows if r in (BASELINE, *termpg) or r not in known],
         ),
     ]
-    kept = [(title, [r for r in rows if r in results.rows]) for title, rows in groups]
-    reference = {"pg", "termpg"}
-    return [(title, rows) for title, rows in kept if set(rows) - reference] or [
-        ("Methods", [row for row in top if row in results.rows])
+    reference = {BASELINE, *termpg}
+    return [(title, rows) for title, rows in groups if set(rows) - reference] or [
+        ("Methods", top)
     ]
 
 
 def column_groups(results: Results) -> list[tuple[str, list[str]]]:
     """The benchmark's own observers, and the others."""
-    usual = [c for c in results.columns if c in ENV_NAMES]
-    others = [c for c in results.columns if c not in ENV_NAMES]
+    usual = [c for c in results.columns if c in REGISTRY]
+    others = [c for c in results.columns if c not in REGISTRY]
     groups = [("", usual), (" (other observers)" if usual else "", others)]
     return [(words, columns) for words, columns in groups if columns]
 
@@ -105,8 +113,8 @@ def _score_caption(results: Results) -> str:
     return (
         "Return over the last tenth of training, mean ± standard deviation over seeds."
         + (paper if has_paper_columns(results) else "")
-        + " ▲ better, ▼ worse than our pg: the 95% interval of the difference excludes "
-        "zero."
+        + " ▲ better, ▼ worse than our PG: the 95% interval of the difference excludes "
+        f"zero. {ABBREVIATIONS}"
     )
 
 
@@ -129,12 +137,13 @@ def _score(results: Results, findings: Findings, column: str, row: str) -> Cell:
 
 
 def _published_note(results: Results, column: str, row: str, mean: float) -> str:
-    line = published.ROWS.get(row, {}).get(column)
-    if line is None:
+    method, _ = split_discount(row)
+    line = published.ROWS.get(method, {}).get(column)
+    if line is None or not has_usual_discount(row):
         return ""
     if column not in published.RATIO_ONLY:
         return f"paper {line.mean:g} ± {line.std:g}"
-    theirs = f"paper ×{published.ratio_to_pg(row, column):.2f}"
+    theirs = f"paper ×{published.ratio_to_pg(method, column):.2f}"
     if not results.has(column, BASELINE):
         return theirs
     return f"×{mean / results.values(column, BASELINE).mean():.2f}, {theirs}"
@@ -162,7 +171,7 @@ def best_table(findings: Findings) -> Table:
     ]
     return Table(
         "Best TermPG over best PG",
-        "TermPG, + RS, + Penalty, γ × 0.97 against all PG variants that ran. The "
+        "TermPG, + RS, + Penalty of any discount against all PG variants that ran. The "
         "relative improvement's interval chooses the best anew in every resample; ▲ "
         "needs this interval and that of the difference (Welch) to exclude zero. Last "
         "columns: what the paper's text claims, and what its table gives.",
@@ -193,11 +202,11 @@ def pooled_table(results: Results, findings: Findings) -> Table:
     names = ", ".join(map(column_name, findings.pooled_columns))
     return Table(
         "Over all environments",
-        "Interquartile mean of returns divided by pg's mean return, and the probability "
-        "that a run is better than one of pg, or than one of the best PG variant of the "
+        "Interquartile mean of returns divided by PG's mean return, and the probability "
+        "that a run is better than one of PG, or than one of the best PG variant of the "
         "environment; 95% stratified bootstrap intervals. Pooled environments: "
         f"{names}. A method that did not run on all of them has no interquartile mean.",
-        ["", "IQM, pg = 1", "P(better than pg)", "P(better than best PG)"],
+        ["", "IQM, PG = 1", "P(better than PG)", "P(better than best PG)"],
         rows,
     )
 

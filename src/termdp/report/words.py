@@ -4,8 +4,7 @@ from termdp.intervals import Interval, difference
 from termdp.provenance import version_of
 from termdp.report.analysis import (
     BASELINE,
-    CEILINGS,
-    SHORT_SIGHTED,
+    CEILING,
     BestAgainstBest,
     Findings,
     counterpart,
@@ -21,8 +20,7 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
         sentence
         for sentence in (
             *_best_sentences(findings),
-            _termpg_sentence(results, "termpg", "TermPG itself"),
-            _termpg_sentence(results, "termpg_horizon", "TermPG with γ × 0.97"),
+            *(_termpg_sentence(results, row) for row in results.of("termpg")),
             _naive_sentence(results),
             _oracle_sentence(results),
             _costs_sentence(results),
@@ -38,32 +36,22 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
 def _best_sentences(findings: Findings) -> list[str]:
     supported = [best for best in findings.best if best.is_supported]
     contradicted = [best for best in findings.best if best.is_contradicted]
-    open_ones = [b for b in findings.best if b not in supported + contradicted]
-    found = []
-    if supported:
-        found.append(
-            "The best TermPG earns more than the best PG on "
-            + _list([_with_improvement(best) for best in supported])
-            + "."
-        )
-    if contradicted:
-        less = (
-            "It earns less"
-            if supported
-            else "The best TermPG earns less than the best PG"
-        )
-        found.append(
-            f"{less} on "
-            + _list([_with_improvement(best) for best in contradicted])
-            + "."
-        )
-    if open_ones:
-        found.append(
-            "No difference between the best TermPG and the best PG is shown on "
-            + _list([_with_improvement(best) for best in open_ones])
-            + ": this interval or that of the difference includes zero."
-        )
-    return found
+    unclear = [b for b in findings.best if b not in supported + contradicted]
+    who, whom = ("It", "") if supported else ("The best TermPG", " than the best PG")
+    sentences = (
+        (supported, "The best TermPG earns more than the best PG on {}."),
+        (contradicted, f"{who} earns less{whom} on {{}}."),
+        (
+            unclear,
+            "No difference between the best TermPG and the best PG is shown on {}: this "
+            "interval or that of the difference includes zero.",
+        ),
+    )
+    return [
+        sentence.format(_list([_with_improvement(best) for best in group]))
+        for group, sentence in sentences
+        if group
+    ]
 
 
 def _with_improvement(best: BestAgainstBest) -> str:
@@ -73,7 +61,7 @@ def _with_improvement(best: BestAgainstBest) -> str:
     )
 
 
-def _termpg_sentence(results: Results, row: str, subject: str) -> str:
+def _termpg_sentence(results: Results, row: str) -> str:
     """On which environments a method is better or worse than its counterpart."""
     gaps = _against_counterpart(results, row)
     if not gaps:
@@ -89,11 +77,11 @@ def _termpg_sentence(results: Results, row: str, subject: str) -> str:
         if rest
         else "",
     ]
-    return f"{subject} is " + "; ".join(part for part in parts if part) + "."
+    return f"{_spoken(row)} is " + "; ".join(part for part in parts if part) + "."
 
 
 def _against_counterpart(results: Results, row: str) -> dict[str, Interval]:
-    """Difference of means to the PG of the same horizon, by environment."""
+    """Difference of means to the PG of the same discount, by environment."""
     return {
         column: difference(results.values(column, row), results.values(column, base))
         for column in results.columns
@@ -103,8 +91,13 @@ def _against_counterpart(results: Results, row: str) -> dict[str, Interval]:
 
 
 def _counterpart_name(results: Results, row: str) -> str:
-    bases = {counterpart(results, c, row) for c in results.columns}
-    return "pg with γ = 0.97" if SHORT_SIGHTED in bases else "pg"
+    ran = [c for c in results.columns if results.has(c, row)]
+    bases = dict.fromkeys(counterpart(results, c, row) for c in ran)
+    return " or ".join(_spoken(base) for base in bases if base is not None)
+
+
+def _spoken(row: str) -> str:
+    return method_name(row).replace(", discount ", " with discount ")
 
 
 def _naive_sentence(results: Results) -> str:
@@ -137,8 +130,8 @@ def _naive_sentence(results: Results) -> str:
 
 
 def _oracle_sentence(results: Results) -> str:
-    """Where knowing the costs helps an agent of either horizon."""
-    gaps = {row: _against_counterpart(results, row) for row in CEILINGS}
+    """Where knowing the costs helps an agent of any discount."""
+    gaps = {row: _against_counterpart(results, row) for row in results.of(CEILING)}
     ran = [c for c in results.columns if any(c in found for found in gaps.values())]
     if not ran:
         return ""
@@ -147,34 +140,33 @@ def _oracle_sentence(results: Results) -> str:
         for c in ran
         if any(c in found and found[c].low > 0 for found in gaps.values())
     ]
-    with_horizon = _counterpart_name(results, "oracle_horizon")
-    beside = (
-        "" if with_horizon == BASELINE else f" (with γ × 0.97, than {with_horizon})"
-    )
     if not clear:
         return (
-            f"Even an agent that is told the true costs is not clearly better than pg"
-            f"{beside} on any environment here: there is no gap that learning costs "
-            "could close."
+            "Even an agent that is told the true costs is not clearly better than PG "
+            "(of the same discount, where that ran) on any environment here: "
+            "there is no gap that learning costs could close."
         )
     return (
-        f"An agent that is told the true costs is clearly better than pg{beside} on "
-        f"{_list(clear)} ({len(clear)} of {counted(len(ran), 'environment')} where one "
-        "ran): there, learned costs can help."
+        "An agent that is told the true costs is clearly better than PG (of the same "
+        f"discount, where that ran) on {_list(clear)} ({len(clear)} of "
+        f"{counted(len(ran), 'environment')} where one ran): there, learned costs can "
+        "help."
     )
 
 
 def _costs_sentence(results: Results) -> str:
+    row = next(iter(results.of("termpg")), "termpg")
     found = {
         column: correlation
         for column in results.columns
-        if (correlation := results.mean(column, "termpg", "cost_corr")) is not None
+        if (correlation := results.mean(column, row, "cost_corr")) is not None
     }
     if not found:
         return ""
     words = _list([f"{column_name(c)} {number(v, 2)}" for c, v in found.items()])
     return (
-        f"Correlation of the costs that TermPG learned with the true ones: {words}. It "
+        f"Correlation of the costs that {_spoken(row)} learned with the true ones: "
+        f"{words}. It "
         "was told neither the costs nor the bias, only when it was stopped."
     )
 
@@ -184,7 +176,7 @@ def _chance_sentence(findings: Findings) -> str:
     if count < 10:
         return ""
     return (
-        f"The tables compare {count} cells with pg; about {round(0.05 * count)} of them "
+        f"The tables compare {count} cells with PG; about {round(0.05 * count)} of them "
         "would be marked by chance alone."
     )
 

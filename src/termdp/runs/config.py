@@ -11,12 +11,11 @@ from typing import Any
 from termdp.agents.a2c import A2CConfig
 from termdp.agents.methods import Method
 from termdp.agents.ppo import PPOConfig
-from termdp.costs.config import CostConfig
+from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.settings import PRECISIONS, check, nearest, number, numbers_of
 
 ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
 NETWORKS = ("auto", "grid", "image", "vector")
-COST_PREFIX = "cost_"
 # An observer without a window: what its learner looks back on.
 UNBOUNDED_WINDOW = 64
 
@@ -49,9 +48,7 @@ class TrainConfig:
         "Precision of the trunk on grids and images; auto is bfloat16 on GPUs.",
         choices=PRECISIONS,
     )
-    lstm_size: int = number(
-        256, "Memory of recurrent policies.", least=1, most=100_000
-    )
+    lstm_size: int = number(256, "Memory of recurrent policies.", least=1, most=100_000)
     algorithm: Any = PPOConfig()
     costs: CostConfig = CostConfig()
 
@@ -128,7 +125,7 @@ PRESETS = {"fast": (FAST, FAST_ON_VECTORS), "paper": (PAPER, PAPER_ON_VECTORS)}
 def make_config(
     preset: str,
     observation_shape: tuple[int, ...],
-    window: int = 1,
+    window: int | None = None,
     algorithm: Any = "ppo",
     numbers: Mapping[str, Any] | None = None,
 ) -> TrainConfig:
@@ -137,7 +134,7 @@ def make_config(
     Args:
         preset: `fast` or `paper`.
         observation_shape: chooses the networks.
-        window: the longest window that is learned with.
+        window: the longest window that is learned with; None if no costs are learned.
         algorithm: a name of `ALGORITHMS`, or an `Algorithm`.
         numbers: what differs from the preset, by flat name; those of methods are left
             to whoever made the method.
@@ -149,12 +146,13 @@ def make_config(
     if chosen.get("network", "auto") == "auto":
         chosen["network"] = "image" if preset == "paper" and kind == "grid" else kind
     chosen.setdefault(COST_PREFIX + "network", chosen["network"])
-    config = TrainConfig(
-        **_of(TrainConfig, chosen),
+    sizes = TrainConfig(**_of(TrainConfig, chosen))
+    config = dataclasses.replace(
+        sizes,
         algorithm=_make_algorithm(algorithm, chosen, given),
         costs=CostConfig(**_of(CostConfig, chosen, COST_PREFIX)),
     )
-    return _with_room_for(window, config)
+    return config if window is None else _with_room_for(window, config)
 
 
 def find_preset(preset: str) -> str:
@@ -187,13 +185,13 @@ def _make_algorithm(algorithm: Any, chosen: dict[str, Any], given: Any) -> Any:
     known = numbers_of(settings)
     for name in given:
         if name in ALGORITHM_NUMBERS and name not in known:
-            raise ValueError(f"expected numbers of {algorithm}, got {name}: it has none")
+            raise ValueError(
+                f"expected numbers of {algorithm}, got {name}: it has none"
+            )
     return settings(**_of(settings, chosen))
 
 
-def _of(
-    settings: type, numbers: Mapping[str, Any], prefix: str = ""
-) -> dict[str, Any]:
+def _of(settings: type, numbers: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Those of the numbers that a settings class has."""
     return {
         name: numbers[prefix + name]

@@ -13,7 +13,7 @@ from termdp.agents.actor_critic import Actor
 from termdp.costs import ensemble
 from termdp.intervals import mean_interval
 from termdp.observer import Observer
-from termdp.runs.agent import Agent, accumulated_after
+from termdp.runs.agent import Agent, accumulated_after, read_agent
 from termdp.runs.collect import (
     Mind,
     Rollout,
@@ -24,7 +24,6 @@ from termdp.runs.collect import (
 from termdp.runs.result import Result
 from termdp.runs.spec import RunSpec, make_env
 from termdp.runs.train import load_agents
-from termdp.runs.agent import read_agent
 
 CHUNK = 64
 MOST_EPISODES = 100_000
@@ -181,7 +180,9 @@ def place_of(
     spec = agent.card.spec
     if env is None:
         for name in ("env", "observer"):
-            if name in spec.unserialised and not (name == "observer" and observer is not None):
+            if name in spec.unserialised and not (
+                name == "observer" and observer is not None
+            ):
                 raise ValueError(
                     f"expected {name}=…, since the agent was trained with {name} of "
                     "your own, which no file can hold"
@@ -195,7 +196,9 @@ def place_of(
         numbers = spec.env_numbers if same and observer is None else {}
         there = RunSpec(env=spec.env, env_numbers=numbers, unserialised=("env",))
         watcher = observer if observer is not None else None
-        env, params = make_env(there.with_observer(observer), env, params, _own(watcher))
+        env, params = make_env(
+            there.with_observer(observer), env, params, _own(watcher)
+        )
     _check_fits(agent, env, params)
     return env, params
 
@@ -268,9 +271,9 @@ def play_steps(
 ) -> Rollout:
     """Some steps of fresh environments, `[num_steps, num_envs]`, with all there is."""
     state = _begin(agent, env, params, num_envs, key)
-    return _collect(
-        agent.actor, agent.mind, env, params, state, key, num_steps, False
-    )[1]
+    return _collect(agent.actor, agent.mind, env, params, state, key, num_steps, False)[
+        1
+    ]
 
 
 def _begin(
@@ -367,7 +370,9 @@ def watch_episode(
         )
         rows.append(played)
         if learns:
-            estimates.append(_learned(agent.actor, agent.mind, before, played.actions[0]))
+            estimates.append(
+                _learned(agent.actor, agent.mind, before, played.actions[0])
+            )
         if bool(played.ended[0, 0]):
             break
     last = rows[-1]

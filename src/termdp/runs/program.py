@@ -218,7 +218,9 @@ class TrainProgram:
         fitting = [room for room in self._compiled if room >= num_iterations]
         room = min(fitting, default=num_iterations)
         count = jnp.asarray(num_iterations, jnp.int32)
-        states, reports = self.compile(room)(states, self.method_params, self.params, count)
+        states, reports = self.compile(room)(
+            states, self.method_params, self.params, count
+        )
         if num_iterations < room:
             reports = jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
         return states, reports
@@ -257,9 +259,7 @@ class TrainProgram:
             @jax.jit
             def one(state: TrainState, method: MethodParams, params: Any) -> Any:
                 params = self.job.params if params is None else params
-                return train_iteration(
-                    self.recipe, self.job.env, params, method, state
-                )
+                return train_iteration(self.recipe, self.job.env, params, method, state)
 
             def step(at: jax.Array, carry: Any) -> tuple[TrainState, Metrics]:
                 state, reports = carry

@@ -65,7 +65,7 @@ class Runner:
             noted in `troubles` and the other runs go on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two by name
         self,
         program: TrainProgram,
         folder: RunFolder | None = None,
@@ -182,7 +182,9 @@ class Runner:
         now = time.perf_counter()
         self.seconds += now - self._looked
         self._pace, self._looked = (now - self._looked) / count, now
-        troubles = find_troubles(new, self.taken * self.job.config.rollout_size, self.job)
+        troubles = find_troubles(
+            new, self.taken * self.job.config.rollout_size, self.job
+        )
         if troubles and self.raise_troubles:
             sentence = next(iter(troubles.values()))
             kept = "" if self.folder is None else ", earlier checkpoints are kept"

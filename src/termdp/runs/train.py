@@ -1,4 +1,4 @@
-"""`termdp.train`, `resume` and `load`: a run from beginning to end, and back from disk."""
+"""`termdp.train`, `resume` and `load`: a run from beginning to end, and its agents."""
 
 import contextlib
 import dataclasses
@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from termdp.agents.methods import Method
+from termdp.files import write_json
 from termdp.runs import checkpoint
 from termdp.runs.agent import (
     Agent,
@@ -29,7 +30,6 @@ from termdp.runs.progress import progress_bar
 from termdp.runs.result import Result
 from termdp.runs.runner import CHECKPOINT_SECONDS, Progress, Runner
 from termdp.runs.spec import RunSpec, make_job, make_spec
-from termdp.files import write_json
 
 if TYPE_CHECKING:
     from termdp.observer import Observer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 OnProgress = Callable[[Progress], None] | Literal[False] | None
 
 
-def train(
+def train(  # noqa: PLR0913 - what users give by name
     env: Any,
     method: str | Method = "termpg",
     *,
@@ -96,7 +96,6 @@ def train(
     own = {
         "env": None if isinstance(env, str) else env,
         "observer": observer if _is_observer(observer) else None,
-        "algorithm": None if isinstance(algorithm, str) else algorithm,
     }
     spec = make_spec(
         env,
@@ -113,6 +112,8 @@ def train(
         snapshots=snapshots,
     )
     # Make the program before the folder: nothing half-written if it cannot be made.
+    if "algorithm" in spec.unserialised:
+        own["algorithm"] = algorithm
     program = TrainProgram(make_job(spec, params=params, **own))
     prepare = None if init_from is None else _start_from(init_from, program)
     folder = None
@@ -125,7 +126,7 @@ def train(
     )
 
 
-def resume(
+def resume(  # noqa: PLR0913 - likewise
     path: str | Path,
     *,
     steps: int | None = None,

@@ -12,11 +12,10 @@ import numpy as np
 
 from termdp.tabular import bounds
 from termdp.tabular.episodes import Rollouts
-from termdp.tabular.learner import Counts, Decision, Learner
+from termdp.tabular.learner import Counts, Decision, OptimisticLearner
 from termdp.tabular.model import Array, IntArray, TerMDP, survival
 from termdp.tabular.policies import HistoryPolicy
 from termdp.tabular.termcrl import (
-    check_settings,
     default_resolution,
     optimistic_mdp,
     plan_optimistically,
@@ -29,95 +28,58 @@ MAX_HISTORIES = 200_000
 _NEVER = 1e3
 
 
+class _KnownObserver(OptimisticLearner):
+    """Plans with costs that it takes for true; learns rewards and transitions."""
+
+    def _planning(
+        self, model: TerMDP, episodes: int, costs: Array, bias: float, pitch: float
+    ) -> Callable[[Counts, int], Decision]:
+        def decide(counts: Counts, played: int) -> Decision:
+            optimism = optimistic_mdp(
+                counts, model, episodes, self.delta, self.bonus_scale
+            )
+            policy = plan_optimistically(model, optimism, costs, bias, pitch)
+            needed = optimism.needed_scales
+            is_good = max(needed) <= self.bonus_scale
+            return Decision(policy, policy.value, (*needed, 0.0), is_good)
+
+        return decide
+
+
 @dataclass(eq=False)
-class KnownCosts(Learner):
+class KnownCosts(_KnownObserver):
     """Knows costs and bias; learns rewards and transitions.
 
     Attributes:
-        delta: probability of failure of the bounds.
-        bonus_scale: factor on the bonuses.
         resolution: pitch of the planner's lattice; None chooses one.
-        replan: "doubling", or a number of episodes.
     """
 
-    delta: float = 0.05
-    bonus_scale: float = 1.0
     resolution: float | None = None
-    replan: str | int = "doubling"
-
-    def __post_init__(self) -> None:
-        check_settings(self.delta, self.bonus_scale, self.replan)
 
     def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
         pitch = self.resolution or default_resolution(
             float(np.abs(model.costs).max()), model.horizon
         )
-
-        def decide(counts: Counts, played: int) -> Decision:
-            optimism = optimistic_mdp(
-                counts, model, episodes, self.delta, self.bonus_scale
-            )
-            policy = plan_optimistically(
-                model, optimism, model.costs, model.bias, pitch
-            )
-            needed = optimism.needed_scales
-            is_good = max(needed) <= self.bonus_scale
-            return Decision(policy, policy.value, (*needed, 0.0), is_good)
-
-        return decide
+        return self._planning(model, episodes, model.costs, model.bias, pitch)
 
 
-@dataclass(eq=False)
-class IgnoreStops(Learner):
-    """Optimistic about rewards and transitions; takes stops for bad luck.
-
-    Attributes:
-        delta: probability of failure of the bounds.
-        bonus_scale: factor on the bonuses.
-        replan: "doubling", or a number of episodes.
-    """
-
-    delta: float = 0.05
-    bonus_scale: float = 1.0
-    replan: str | int = "doubling"
-
-    def __post_init__(self) -> None:
-        check_settings(self.delta, self.bonus_scale, self.replan)
+class IgnoreStops(_KnownObserver):
+    """Optimistic about rewards and transitions; takes stops for bad luck."""
 
     def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
-        nothing = np.zeros(model.shape)
-
-        def decide(counts: Counts, played: int) -> Decision:
-            optimism = optimistic_mdp(
-                counts, model, episodes, self.delta, self.bonus_scale
-            )
-            policy = plan_optimistically(model, optimism, nothing, _NEVER, 1.0)
-            needed = optimism.needed_scales
-            is_good = max(needed) <= self.bonus_scale
-            return Decision(policy, policy.value, (*needed, 0.0), is_good)
-
-        return decide
+        return self._planning(model, episodes, np.zeros(model.shape), _NEVER, 1.0)
 
 
 @dataclass(eq=False)
-class WholeHistory(Learner):
+class WholeHistory(OptimisticLearner):
     """Optimism with the whole history as state and the stop as a move to a sink.
 
-    Attributes:
-        delta: probability of failure of the bounds.
-        bonus_scale: factor on the bonuses.
-        replan: "doubling" (of the counts of histories' last pairs), or a number.
+    What doubles for `replan` are the counts of histories' last pairs.
     """
 
-    delta: float = 0.05
-    bonus_scale: float = 1.0
-    replan: str | int = "doubling"
     _seen: "_HistoryCounts | None" = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_settings(self.delta, self.bonus_scale, self.replan)
 
     def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from termdp.tabular.model import COST_DECIMALS, Array, IntArray, TerMDP, survival
-from termdp.tabular.policies import Policy
+from termdp.tabular.policies import RemembersCosts
 from termdp.tabular.rows import RowIndex
 
 # Moves (pair, action, next state) that one step may have; more take minutes.
@@ -60,7 +60,7 @@ def reachable_moves(
     return _Moves(choice, weight, target)
 
 
-class ExactPlan(Policy):
+class ExactPlan(RemembersCosts):
     """The optimal policy, known on everything that can be reached.
 
     Args:
@@ -150,10 +150,6 @@ class ExactPlan(Policy):
             )
         return place
 
-    def start(self, num: int) -> Array:
-        """No costs so far."""
-        return self.model.start_memory(num)
-
     def probabilities(self, h: int, states: IntArray, memory: Array) -> Array:
         """Certainty of the best action."""
         place = self._pairs[h - 1].find(np.column_stack([states, memory]))
@@ -163,12 +159,6 @@ class ExactPlan(Policy):
                 f"that its model cannot reach at step {h}"
             )
         return np.eye(self.model.num_actions)[self._actions[h - 1][place]]
-
-    def advance(
-        self, h: int, states: IntArray, actions: IntArray, memory: Array
-    ) -> Array:
-        """Add the model's cost of this step."""
-        return self.model.advance(memory, self.model.costs[h - 1, states, actions])[1]
 
     @property
     def num_pairs(self) -> int:

@@ -166,6 +166,33 @@ class Learner(ABC):
         return _run(self, model, int(episodes), generator_from(key), progress)
 
 
+@dataclass(eq=False, kw_only=True)
+class OptimisticLearner(Learner):
+    """What all optimistic learners have.
+
+    Attributes:
+        delta: probability of failure of the bounds.
+        bonus_scale: factor on the bonuses; 1.0 is the theory.
+        replan: "doubling", or a number of episodes.
+    """
+
+    delta: float = 0.05
+    bonus_scale: float = 1.0
+    replan: str | int = "doubling"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise ValueError(f"expected delta between 0 and 1, got {self.delta!r}")
+        if not 0 <= self.bonus_scale < np.inf:
+            raise ValueError(f"expected a bonus scale ≥ 0, got {self.bonus_scale!r}")
+        by_number = isinstance(self.replan, int) and self.replan >= 1
+        if self.replan != "doubling" and not by_number:
+            raise ValueError(
+                "expected replan='doubling' or a number of episodes, got "
+                f"{self.replan!r}"
+            )
+
+
 @dataclass
 class _Log:
     """What a run writes down, one entry per plan."""

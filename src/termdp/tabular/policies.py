@@ -66,11 +66,30 @@ class MarkovPolicy(Policy):
         return self.table[h - 1, states]
 
 
-class CostPolicy(Policy):
-    """Acts by a function of step, state and the model's accumulated cost.
+class RemembersCosts(Policy):
+    """Remembers what its model's observer does: the accumulated cost.
 
     Attributes:
         model: its costs (and its window) are what the policy adds up.
+    """
+
+    model: TerMDP
+
+    def start(self, num: int) -> Array:
+        """No costs so far."""
+        return self.model.start_memory(num)
+
+    def advance(
+        self, h: int, states: IntArray, actions: IntArray, memory: Array
+    ) -> Array:
+        """Add the model's cost of this step."""
+        return self.model.advance(memory, self.model.costs[h - 1, states, actions])[1]
+
+
+class CostPolicy(RemembersCosts):
+    """Acts by a function of step, state and the model's accumulated cost.
+
+    Attributes:
         function: `(h, state, accumulated) -> action`; with a finite window
             `accumulated` is the array of the last w − 1 costs, oldest first.
     """
@@ -80,10 +99,6 @@ class CostPolicy(Policy):
     ) -> None:
         self.model, self.function = model, function
 
-    def start(self, num: int) -> Array:
-        """No costs so far."""
-        return self.model.start_memory(num)
-
     def probabilities(self, h: int, states: IntArray, memory: Array) -> Array:
         """One call of the function for each episode."""
         remembered = memory[:, 0] if self.model.window is None else memory
@@ -92,12 +107,6 @@ class CostPolicy(Policy):
             for state, row in zip(states, remembered, strict=True)
         ]
         return np.eye(self.model.num_actions)[np.asarray(chosen, np.int64)]
-
-    def advance(
-        self, h: int, states: IntArray, actions: IntArray, memory: Array
-    ) -> Array:
-        """Add the model's cost of this step."""
-        return self.model.advance(memory, self.model.costs[h - 1, states, actions])[1]
 
 
 class HistoryPolicy(Policy):

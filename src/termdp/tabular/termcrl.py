@@ -18,7 +18,7 @@ from termdp.tabular import bounds
 from termdp.tabular.episodes import Rollouts, concatenate, flatten, merge_identical
 from termdp.tabular.estimation import CostEstimate, summarise
 from termdp.tabular.exact import ExactPlan
-from termdp.tabular.learner import Counts, Decision, Learner
+from termdp.tabular.learner import Counts, Decision, OptimisticLearner
 from termdp.tabular.likelihood import Parameters, maximise
 from termdp.tabular.model import Array, TerMDP, absorb_bias
 from termdp.tabular.quantised import QuantisedPlan, backward_induction, make_lattice
@@ -85,17 +85,16 @@ def plan_optimistically(
 
 
 @dataclass(eq=False)
-class TermCRL(Learner):
+class TermCRL(OptimisticLearner):
     """Termination Confidence RL: learns costs from stops, optimistically.
+
+    `replan=1` is the letter of Algorithm 1.
 
     Attributes:
         radius: L, a bound on ‖c‖₂ with the bias absorbed (`model.radius` is the least).
         kappa: κ; None computes it from the model.
-        delta: probability of failure of the bounds.
-        bonus_scale: factor on all bonuses; 1.0 is the theory.
         resolution: pitch Δ of the planner's lattice; None chooses one, "exact" plans on
             the reachable sums (tiny models only).
-        replan: "doubling", or a number of episodes (1 is the letter of Algorithm 1).
         cost_bonus_scale: factor on the cost bonus alone; None takes `bonus_scale`.
         ridge: λ of the cost fit; None takes the paper's.
 
@@ -110,16 +109,13 @@ class TermCRL(Learner):
 
     radius: float
     kappa: float | None = None
-    delta: float = 0.05
-    bonus_scale: float = 1.0
     resolution: float | str | None = None
-    replan: str | int = "doubling"
     cost_bonus_scale: float | None = None
     ridge: float | None = None
     _memory: "_CostMemory | None" = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(self.delta, self.bonus_scale, self.replan)
+        super().__post_init__()
         if not 0 < self.radius < np.inf:
             raise ValueError(f"expected a radius > 0, got {self.radius!r}")
         if isinstance(self.resolution, str) and self.resolution != "exact":
@@ -224,16 +220,4 @@ class _CostMemory:
         self.best = maximise(data, self.ridge, self.radius, 0.0, self.best)
         return summarise(
             data, self.best, self.ridge, self.shape, with_errors=with_errors
-        )
-
-
-def check_settings(delta: float, bonus_scale: float, replan: str | int) -> None:
-    """Errors that all optimistic learners share."""
-    if not 0 < delta < 1:
-        raise ValueError(f"expected delta between 0 and 1, got {delta!r}")
-    if not 0 <= bonus_scale < np.inf:
-        raise ValueError(f"expected a bonus scale ≥ 0, got {bonus_scale!r}")
-    if replan != "doubling" and not (isinstance(replan, int) and replan >= 1):
-        raise ValueError(
-            f"expected replan='doubling' or a number of episodes, got {replan!r}"
         )

@@ -1,4 +1,4 @@
-"""An observer around any environment with gymnax's API.
+"""An observer around any JAX environment (`termdp.envs.base`, gymnax).
 
 The game and the observer stay apart: the observed environment's state holds the game's
 state next to the observer's memory, its parameters hold the game's next to the
@@ -17,6 +17,7 @@ from flax import struct
 from termdp.envs.base import Environment, Game, Step
 from termdp.observer import Observer, ObserverMemory, checked_cost, forget, watch
 from termdp.settings import nearest
+from termdp.wrappers.environment_checks import check_api, check_cost, check_environment
 
 
 @struct.dataclass
@@ -144,13 +145,13 @@ class ObservedEnvironment(Environment):
         key_game, key_stop = jax.random.split(key)
         observer = params.observer
         cost = jnp.asarray(observer.cost(state.observation, action), jnp.float32)
-        memory, verdict = watch(
+        memory, observed = watch(
             observer, state.memory, cost, jax.random.uniform(key_stop)
         )
         play = self._play_bare if self._is_bare else self._play_wrapped
         played = play(key_game, state.game, action, params.game)
 
-        stopped = verdict.stop & ~played.game_over
+        stopped = observed.stop & ~played.game_over
         truncated = played.truncated & ~played.game_over & ~stopped
         terminated = played.game_over | stopped
         begins_anew = played.needs_reset | stopped
@@ -168,8 +169,8 @@ class ObservedEnvironment(Environment):
             "game_over": played.game_over,
             "stopped": stopped,
             "cost": cost,
-            "window_cost": verdict.window_cost,
-            "stop_probability": verdict.stop_probability,
+            "window_cost": observed.window_cost,
+            "stop_probability": observed.stop_probability,
             "final_observation": played.final_observation,
         }
         state = ObservedState(game, memory, observation)
@@ -240,11 +241,11 @@ class ObservedEnvironment(Environment):
 
 
 def observe(env: Any, observer: Observer) -> ObservedEnvironment:
-    """Put an observer around any environment with gymnax's API.
+    """Put an observer around any JAX environment with gymnax's API.
 
     Args:
-        env: a gymnax environment (or wrapper); it learns nothing of the observer.
-        observer: who watches.
+        env: the environment or wrapper; it learns nothing of the observer.
+        observer: who watches; its cost is traced, see `termdp.Observer`.
 
     Returns:
         An environment with the same API. Its `default_params` hold the game's
@@ -264,11 +265,12 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
         )
     if not isinstance(observer, Observer):
         raise ValueError(f"expected a termdp.Observer, got {observer!r}")
+    check_api(env)
     params = env.default_params
+    check_cost(observer.cost, *check_environment(env, params))
     key = jax.random.key(0)
     observation, _ = env.reset(key, params)
-    action = env.action_space(params).sample(key)
-    checked_cost(observer, observation, action)
+    checked_cost(observer, observation, env.action_space(params).sample(key))
     return ObservedEnvironment(env, observer)
 
 

@@ -22,8 +22,8 @@ from termdp.agents.update import (
     Examples,
     Learner,
     PolicyState,
-    forward,
     cast_kernels,
+    forward,
     split,
     standardise,
 )
@@ -70,7 +70,7 @@ def make_learner(recurrent):
         if recurrent
         else ActorCritic(torso, 3)
     )
-    return Learner(network, Discrete(3), optax.adam(1e-3), recurrent)
+    return Learner(network, Discrete(3), recurrent, optax.adam(1e-3))
 
 
 def unroll(learner, *args):
@@ -88,7 +88,7 @@ def make_examples(learner, carry=None):
         starts=(number % 5) == 0,
         carry=learner.network.initial_carry((B,)) if carry is None else carry,
         actions=(number % 3).astype(jnp.int32),
-        policy=jnp.stack([number, number + 1, number + 2], axis=-1),
+        dist_params=jnp.stack([number, number + 1, number + 2], axis=-1),
         values=100 + number,
         advantages=200 + number,
         targets=300 + number,
@@ -107,7 +107,7 @@ def test_split_gives_each_step_exactly_once(key):
     np.testing.assert_array_equal(batches.advantages, 200 + number)
     np.testing.assert_array_equal(batches.targets, 300 + number)
     np.testing.assert_array_equal(batches.actions, number % 3)
-    np.testing.assert_array_equal(batches.policy[..., 2], number + 2)
+    np.testing.assert_array_equal(batches.dist_params[..., 2], number + 2)
     np.testing.assert_array_equal(batches.starts, number % 5 == 0)
 
 
@@ -135,7 +135,7 @@ def test_a_recurrent_rollout_of_few_environments_has_fewer_minibatches(key):
 def updated(precision, key):
     """Parameters before and after an update of a policy that sees grids."""
     network = ActorCritic(make_torso("grid", 4, 64, precision), 3)
-    learner = Learner(network, Discrete(3), optax.sgd(1e-3), False)
+    learner = Learner(network, Discrete(3), False, optax.sgd(1e-3))
     rng = np.random.default_rng(0)
     grids = jnp.asarray(rng.random((T, B, 6, 6, 2)) < 0.3)
     inputs = PolicyInput(grids, jnp.asarray(rng.random((T, B, 2)), jnp.float32))
@@ -143,13 +143,14 @@ def updated(precision, key):
     examples = dataclasses.replace(
         examples,
         inputs=inputs,
-        policy=jnp.zeros((T, B, 3)),
+        dist_params=jnp.zeros((T, B, 3)),
         values=jnp.zeros((T, B)),
         targets=jnp.asarray(rng.normal(size=(T, B)), jnp.float32),
     )
     params = network.init(jax.random.key(1), (), jax.tree.map(lambda x: x[0], inputs))
     state = PolicyState(params, learner.optimiser.init(params), jnp.float32(0.2))
-    update = jax.jit(partial(ppo.update, learner, config=ppo.PPOConfig()))
+    config = ppo.PPOConfig(num_epochs=3, num_minibatches=8, kl_target=0.01)
+    update = jax.jit(partial(ppo.update, learner, config=config))
     after = update(state, examples, key)[0].params
     change = jax.tree.map(lambda a, b: a - b, after, params)
     return len(cast_kernels(learner, params)), ravel_pytree(change)[0]
@@ -221,7 +222,7 @@ def acted_examples(learner, params, key):
         starts=jnp.zeros((T, B), bool),
         carry=(),
         actions=actions,
-        policy=policy,
+        dist_params=policy,
         values=values,
         advantages=advantages,
         targets=values + 1.0,
@@ -266,7 +267,40 @@ def test_an_update_makes_the_better_action_likelier(update, key):
     examples = acted_examples(learner, state.params, key)
     new, report = jax.jit(lambda *args: update(learner, *args))(state, examples, key)
     policy, values = unroll(learner, new.params, (), examples.inputs, examples.starts)
-    gain = jax.nn.log_softmax(policy) - jax.nn.log_softmax(examples.policy)
+    gain = jax.nn.log_softmax(policy) - jax.nn.log_softmax(examples.dist_params)
     assert float(gain[..., 0].mean()) > 0
     assert float(jnp.mean(values - examples.values)) > 0
     assert all(np.isfinite(float(value)) for value in report.values())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "updates"),
+    [
+        (ppo.PPOConfig(learning_rate=0.5, num_epochs=2, num_minibatches=3), 6),
+        (a2c.A2CConfig(learning_rate=0.5), 1),
+    ],
+    ids=["ppo", "a2c"],
+)
+def test_the_rate_of_every_algorithm_falls_to_zero_with_its_last_update(
+    algorithm, updates
+):
+    assert algorithm.updates() == updates
+    iterations = 4
+    optimiser = algorithm.make_optimiser(iterations)
+    state = optimiser.init(jnp.zeros(()))
+    sizes = []
+    for _ in range(iterations * updates + 1):
+        # A constant gradient: Adam's steps are as long as its rate.
+        change, state = optimiser.update(jnp.full((), 0.1), state)
+        sizes.append(-float(change))
+    expected = 0.5 * (1 - np.arange(len(sizes)) / (iterations * updates))
+    np.testing.assert_allclose(sizes, expected, rtol=1e-3, atol=1e-6)
+    assert sizes[-1] == 0.0
+
+
+def test_a_constant_rate_stays():
+    optimiser = a2c.A2CConfig(anneal=False, learning_rate=0.5).make_optimiser(1)
+    state = optimiser.init(jnp.zeros(()))
+    for _ in range(5):
+        change, state = optimiser.update(jnp.full((), 0.1), state)
+    assert float(change) == pytest.approx(-0.5, rel=1e-3)

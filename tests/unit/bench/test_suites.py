@@ -4,8 +4,8 @@ import pytest
 
 from termdp.agents.methods import METHODS, find_method
 from termdp.bench.suites import HARD_COLUMNS, SUITES, cells, find_suite
-from termdp.registry import make
-from termdp.report.names import ENV_NAMES, method_name
+from termdp.registry import REGISTRY, make
+from termdp.report.names import method_name
 
 PAPER_ENVS = [
     "backseat",
@@ -79,9 +79,9 @@ def test_a_label_means_the_same_in_every_suite():
             assert columns.setdefault(column.label, column) == column
             assert rows.setdefault(row.label, row) == row
     assert {row.method for row in rows.values()} <= set(METHODS)
-    assert [row for row in rows if method_name(row) == row] == []
+    assert not [row for row in rows if method_name(row) == row]
     usual = [label for label, column in columns.items() if not column.overrides]
-    assert set(usual) <= set(ENV_NAMES)
+    assert set(usual) <= set(REGISTRY)
 
 
 def test_all_is_everything_but_smoke_each_cell_once():

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offline_costs.episodes import Episode, from_episodes, lay_out
 from termdp.cost_network import ActionSpec
 from termdp.costs import buffer as buffers
 from termdp.costs.config import CostConfig
-from termdp.costs.episodes import Episode, from_episodes, lay_out
 
 count_usable = jax.jit(buffers.usable_rows)
 

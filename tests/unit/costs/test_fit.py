@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from offline_costs.episodes import Episode, from_episodes
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
-from termdp.costs.episodes import Episode, from_episodes
 from termdp.costs.sampling import Segments, sample
 
 CONFIG = CostConfig(
@@ -221,11 +221,15 @@ def test_windows_that_do_not_fit_are_refused(state, buffer, window):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("members", 0, "expected members of at least 1, got 0"),
-        ("learning_rate", 0.0, "expected learning_rate above 0"),
-        ("rate_decay_steps", 0, "expected rate_decay_steps of at least 1, or None"),
-        ("network", "cnn", "expected network to be one of"),
-        ("draw", "windows", "expected draw to be one of"),
+        ("members", 0, "cost_members to be a whole number of at least 1, got 0"),
+        ("learning_rate", 0.0, "cost_learning_rate to be a number above 0"),
+        (
+            "rate_decay_steps",
+            0,
+            "cost_rate_decay_steps to be a whole number of at least 1 or none",
+        ),
+        ("network", "cnn", "cost_network to be one of"),
+        ("draw", "windows", "cost_draw to be one of"),
         ("segment_length", 1000, "at most buffer_steps"),
     ],
 )
@@ -284,5 +288,5 @@ def test_precision_follows_the_machine_and_bad_ones_are_refused():
     network = ensemble.make_network(ActionSpec(3), CostConfig(precision="auto"))
     expected = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     assert network.precision == expected
-    with pytest.raises(ValueError, match="expected precision to be one of"):
+    with pytest.raises(ValueError, match="cost_precision to be one of"):
         CostConfig(precision="float16")

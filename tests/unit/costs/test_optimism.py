@@ -59,7 +59,7 @@ def test_uncertainty_is_the_range_or_the_standard_deviation():
 
 def test_a_method_is_data_one_program_serves_all_kinds():
     compiled = jax.jit(opt.step_costs)
-    for kind in opt.KINDS:
+    for kind in opt.OPTIMISMS:
         optimism = jax.tree.map(jnp.asarray, opt.make_optimism(kind))
         np.testing.assert_allclose(
             compiled(optimism, COSTS), opt.step_costs(optimism, COSTS), rtol=1e-6

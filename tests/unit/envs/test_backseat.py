@@ -55,7 +55,7 @@ def test_the_game_starts_on_an_empty_road_in_the_middle():
     assert obs.shape == (ROWS, LANES, 12) and obs.dtype == bool
     agent = np.zeros((ROWS, LANES), bool)
     agent[AGENT_ROW : AGENT_ROW + 2, 2] = True
-    for age in range(4):  # before the first decision: as at the start
+    for age in range(4):  # before the first step: as at the start
         np.testing.assert_array_equal(obs[:, :, 3 * age], agent)
         assert not obs[:, :, 3 * age + 1 : 3 * age + 3].any()
     assert int(state.time) == 0
@@ -151,7 +151,7 @@ def test_coins_count_up_to_the_frame_of_the_crash():
 
 
 def test_reward_behind_counts_cars_that_end_up_behind_and_on_screen():
-    # After the decision: rows 14 (beside), 15 and 20 (behind), 21 (gone).
+    # After the step: rows 14 (beside), 15 and 20 (behind), 21 (gone).
     cars = [(0, 12), (1, 13), (3, 18), (4, 19)]
     _, reward, crashed, info = play(road_with(cars=cars), STAY)
     assert not crashed
@@ -167,7 +167,7 @@ def test_reward_overtake_counts_every_car_once():
         state, reward, _, info = env.advance(state, STAY, QUIET, PARAMS)
         rewards.append(round(float(reward), 3))
         assert float(reward) == pytest.approx(0.1 * int(info["cars_overtaken"]))
-    # Row 11 is at 15 after two decisions, row 10 at 16 after three.
+    # Row 11 is at 15 after two steps, row 10 at 16 after three.
     assert rewards == [0, 0.1, 0.1, 0, 0, 0]
 
 
@@ -194,7 +194,7 @@ def test_a_wave_waits_until_every_driver_can_reach_its_open_lane():
     while len(places(state.cars)) == 4:
         state, *_ = play(state.replace(agent=jnp.int32(0)), STAY, wave([0, 1, 2, 3]))
         came_after += 1
-    assert came_after == 6  # 2 rows a decision: the first even distance of 11 or more
+    assert came_after == 6  # 2 rows a step: the first even distance of 11 or more
 
 
 def test_coins_begin_in_clear_lanes_and_go_on_as_trails():
@@ -212,7 +212,7 @@ def test_coins_begin_in_clear_lanes_and_go_on_as_trails():
 
 
 def test_traffic_thickens_with_time():
-    params = PARAMS.replace(wave_rate=0.2, wave_rate_late=0.6, ramp_decisions=100)
+    params = PARAMS.replace(wave_rate=0.2, wave_rate_late=0.6, ramp_steps=100)
     draws = wave([0]).replace(wave=jnp.float32(0.5))
     for time, comes in ((0, False), (70, False), (80, True), (1000, True)):
         state = road_with().replace(time=jnp.int32(time))
@@ -220,7 +220,7 @@ def test_traffic_thickens_with_time():
         assert bool(places(state.cars)) == comes
 
 
-def test_observation_remembers_four_decisions():
+def test_observation_remembers_four_steps():
     state = road_with(cars=[(0, 3)], coins=[(4, 0)], agent=1)
     for action in (RIGHT, RIGHT, LEFT, STAY, RIGHT):
         state, *_ = play(state, action)
@@ -248,11 +248,11 @@ def test_the_image_is_the_grid_enlarged():
     )
 
 
-def states_of_a_game(num_decisions=300):
+def states_of_a_game(num_steps=300):
     """State, action, draws and the result of random play with resets."""
     key = jax.random.key(5)
     _, state = ENV.reset(key, PARAMS)
-    for number in range(num_decisions):
+    for number in range(num_steps):
         key_act, key_step = jax.random.split(jax.random.fold_in(key, number))
         action = jax.random.randint(key_act, (), 0, 3)
         draws = ENV.sample_draws(key_step)
@@ -315,7 +315,7 @@ def test_parameters_change_without_recompiling():
 
     _, state = ENV.reset(jax.random.key(0), PARAMS)
     for rate in (0.1, 0.5):
-        changed = PARAMS.replace(wave_rate=rate, car_density=rate, ramp_decisions=7)
+        changed = PARAMS.replace(wave_rate=rate, car_density=rate, ramp_steps=7)
         _, state, *_ = step(jax.random.key(1), state, changed)
     assert len(traces) == 1
 

@@ -50,7 +50,7 @@ def test_hand_made_boards(obs, action, expected, kind):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "num_decisions"),
+    ("arguments", "num_steps"),
     [
         ({}, 1500),
         ({"observation": "image"}, 300),
@@ -66,7 +66,7 @@ def test_hand_made_boards(obs, action, expected, kind):
     ],
     ids=["default", "image", "three lanes", "six lanes", "other image"],
 )
-def test_cost_is_whether_the_game_counts_a_coin(arguments, num_decisions):
+def test_cost_is_whether_the_game_counts_a_coin(arguments, num_steps):
     env = BackseatDriver(**arguments)
     params = env.default_params.replace(coin_rate=0.3, trail_rate=0.8, wave_rate=0.6)
     cost = BackseatCoinCost.for_game(env)
@@ -86,7 +86,7 @@ def test_cost_is_whether_the_game_counts_a_coin(arguments, num_decisions):
     first = jax.vmap(env.reset, (0, None))(
         jax.random.split(jax.random.key(0), 64), params
     )
-    keys = jax.random.split(jax.random.key(1), num_decisions)
+    keys = jax.random.split(jax.random.key(1), num_steps)
     _, (charged, collected, crashed) = jax.jit(
         lambda first: jax.lax.scan(body, first, keys)
     )(first)

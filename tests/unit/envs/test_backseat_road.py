@@ -42,8 +42,8 @@ def ghost_of(road):
     return Ghost(road.lanes, road.rows, road.agent_row, road.car_speed, road.coin_speed)
 
 
-def traffic(env, num_seeds, num_decisions, **params):
-    """Cars and coins as words, `[decisions, seeds, lanes]`."""
+def traffic(env, num_seeds, num_steps, **params):
+    """Cars and coins as words, `[steps, seeds, lanes]`."""
     params = env.default_params.replace(**params)
 
     def body(state, key):
@@ -53,7 +53,7 @@ def traffic(env, num_seeds, num_decisions, **params):
 
     def run(key):
         _, state = env.reset_env(key, params)
-        return jax.lax.scan(body, state, jax.random.split(key, num_decisions))[1]
+        return jax.lax.scan(body, state, jax.random.split(key, num_steps))[1]
 
     keys = jax.random.split(jax.random.key(7), num_seeds)
     cars, coins = jax.jit(jax.vmap(run, out_axes=1))(keys)
@@ -62,7 +62,7 @@ def traffic(env, num_seeds, num_decisions, **params):
 
 @functools.cache
 def dense_traffic(road):
-    """20,000 decisions of crowded road, many coins included."""
+    """20,000 steps of crowded road, many coins included."""
     return traffic(ghost_of(road), 50, 400, **DENSE, trail_rate=0.9)
 
 
@@ -88,7 +88,7 @@ def trapped(road, cars):
 @pytest.mark.slow
 @pytest.mark.parametrize("params", [{}, DENSE], ids=["default", "dense"])
 def test_whoever_survives_the_screen_survives_for_ever(params):
-    # 300 seeds x 1000 decisions = 1.2 million frames of the default road.
+    # 300 seeds x 1000 steps = 1.2 million frames of the default road.
     road = Road()
     cars, _ = traffic(ghost_of(road), 300, 1000, **params)
     is_trapped, on_screen = trapped(road, cars)
@@ -159,7 +159,7 @@ def test_a_sweep_is_what_moving_rectangles_touch(road, data):
     cars = cars & np.uint32(stored)
     coins = np.array(data.draw(words), np.uint32) & np.uint32(stored)
     agent = data.draw(st.integers(0, road.lanes - 1))
-    # As in the game, nothing touches the agent when the decision begins.
+    # As in the game, nothing touches the agent when the step begins.
     near = range(road.agent_row - 1, road.agent_row + twin.CAR_LENGTH)
     cars[agent] &= ~np.uint32(twin.word(near, road.margin))
     action = data.draw(st.integers(0, 2))

@@ -117,3 +117,33 @@ def test_bad_costs_are_named_before_anything_is_stepped(cost, message):
     with pytest.raises(ValueError, match=message):
         env.step(0)
     assert env.unwrapped.time == 0
+
+
+def with_if(observation, action):
+    if observation[0] >= 2:
+        return float(action == 2)
+    return np.abs(observation[1]) if action else 0
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_plain_python_costs_work(vector):
+    observer = termdp.Observer(with_if, bias=NEVER)
+    if vector:
+        many = gymnasium.vector.SyncVectorEnv([GymCounter, GymCounter])
+        env = termdp.gym.ObserverVectorWrapper(many, observer)
+    else:
+        env = ObserverWrapper(GymCounter(), observer)
+    env.reset(seed=0)
+    costs = []
+    for action in (1, 1, 2, 0):
+        *_, info = env.step(np.array([action] * 2) if vector else action)
+        costs.append(np.ravel(info["cost"])[0])
+    assert costs == [0, 1, 1, 0]
+
+
+def test_costs_that_are_no_number_are_named():
+    for cost, got in ((lambda o, a: None, "None"), (lambda o, a: [1, 2], r"\[1, 2\]")):
+        env = ObserverWrapper(GymCounter(), termdp.Observer(cost))
+        env.reset(seed=0)
+        with pytest.raises(ValueError, match=f"one number for one pair, got {got}: "):
+            env.step(0)

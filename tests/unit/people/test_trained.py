@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from termdp.training.loop import Job, Trainer
 
 import termdp
 from termdp.agents.methods import find_method
 from termdp.people.driving.rides import record, replay
 from termdp.people.driving.trained import PolicyDriverModel, drivers_in, policy_driver
-from termdp.training.loop import Job, Trainer
 from tiny_config import tiny
 
 TINY = tiny(

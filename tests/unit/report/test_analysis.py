@@ -9,8 +9,13 @@ from bench_results import write_results
 from termdp.bench.suites import SUITES
 from termdp.report import analysis, results, words
 from termdp.report.bench_page import write_report
-from termdp.report.names import colours, column_name
-from termdp.report.tables import best_table, number, percent, score_tables
+from termdp.report.tables import (
+    best_table,
+    number,
+    percent,
+    row_groups,
+    score_tables,
+)
 
 NOISE = (-0.1, 0.0, 0.1)
 MEANS = {
@@ -79,7 +84,7 @@ def test_only_what_excludes_zero_is_claimed(found, findings):
     assert second.startswith("It earns less on Asterix")
     assert third.startswith("No difference")
     assert "Seaquest" in third
-    assert any("better than pg on Backseat coins and Breakout" in s for s in rest)
+    assert any("better than PG on Backseat coins and Breakout" in s for s in rest)
     assert any("no end is an end" in s and "2.00 against 5.00" in s for s in rest)
     assert not any("Incomplete" in s and "missing" in s for s in rest)
 
@@ -89,7 +94,7 @@ def test_nothing_is_claimed_when_nothing_differs(tmp_path):
     same = results.load([tmp_path / "same"])
     sentences = words.conclusions(same, analysis.analyse(same))
     assert sentences[0].startswith("No difference")
-    assert "not told apart from pg on 1 of 1" in sentences[1]
+    assert "not told apart from PG on 1 of 1" in sentences[1]
     assert not any("more than" in s or "weaker" in s for s in sentences)
 
 
@@ -123,24 +128,29 @@ def test_probabilities_are_over_the_pooled_environments_for_every_row(tmp_path):
     assert set(found.probability_pg) == set(most) - {"pg"}
 
 
-def test_a_horizon_alone_is_no_merit_of_the_costs(tmp_path):
+def test_a_discount_alone_is_no_merit_of_the_costs(tmp_path):
     def short_sight_helps(column, row, seed):
-        is_short = row in ("pg_0.97", "termpg_horizon", "oracle_horizon")
-        return (9.0 if is_short else 5.0) + NOISE[seed]
+        return (9.0 if row.endswith("_0.97") else 5.0) + NOISE[seed]
 
-    with_it = {"suite": "hard", "envs": ["breakout_hard"]}
-    write_results(tmp_path / "with", short_sight_helps, **with_it)
+    with_it = {
+        "suite": "hard",
+        "envs": ["breakout_hard"],
+        "also": ["termpg_discount_0.97", "oracle_discount_0.97"],
+    }
+    rows = ["pg", "pg_0.97", "termpg", "oracle"]
+    write_results(tmp_path / "with", short_sight_helps, methods=rows, **with_it)
     found = results.load([tmp_path / "with"])
     text = " ".join(words.conclusions(found, analysis.analyse(found)))
-    assert "TermPG with γ × 0.97 is not told apart from pg with γ = 0.97" in text
+    assert "TermPG is not told apart from PG on 1 of 1" in text
+    assert "TermPG with discount 0.97 is not told apart from PG with discount" in text
     assert "Even an agent that is told the true costs is not clearly better" in text
-    # Where there is no PG with that horizon, plain pg is all there is to compare with.
-    rows = [row.label for row in SUITES["hard"].rows if row.label != "pg_0.97"]
+    # Where there is no PG with that discount, plain PG is all there is to compare with.
+    rows.remove("pg_0.97")
     write_results(tmp_path / "without", short_sight_helps, methods=rows, **with_it)
     found = results.load([tmp_path / "without"])
     text = " ".join(words.conclusions(found, analysis.analyse(found)))
-    assert "TermPG with γ × 0.97 is better than pg on Breakout" in text
-    assert "clearly better than pg on Breakout hard (1 of 1 environment where" in text
+    assert "TermPG with discount 0.97 is better than PG on Breakout" in text
+    assert "where that ran) on Breakout hard (1 of 1 environment where" in text
 
 
 def test_results_of_another_version_say_so(tmp_path):
@@ -226,6 +236,31 @@ def test_several_folders_make_one_report(folder, tmp_path):
     assert len(both.records["breakout", "pg"]) == 3, "a run that is in both counts once"
 
 
+def test_rows_with_the_papers_discount_stand_in_the_papers_tables(tmp_path):
+    rows = ["pg", "pg_rs", "termpg", "termpg_mean", "oracle"]
+    also = ["termpg_discount_1", "termpg_mean_discount_1", "termpg_discount_0.97"]
+    write_results(
+        tmp_path / "all", score, "all", envs=["breakout"], methods=rows, also=also
+    )
+    found = results.load([tmp_path / "all"])
+    assert row_groups(found) == [
+        ("Table 1, top: methods", ["pg", "pg_rs", "termpg", "termpg_discount_1"]),
+        (
+            "Table 1, bottom: ablations",
+            ["termpg", "termpg_discount_1", "termpg_mean", "termpg_mean_discount_1"],
+        ),
+        (
+            "Controls and oracle",
+            ["pg", "termpg", "termpg_discount_1", "oracle", "termpg_discount_0.97"],
+        ),
+    ]
+    table = score_tables(found, analysis.analyse(found))[0].markdown()
+    assert table.count("paper 8.2 ± 0.3") == 2
+    assert "PG: policy gradient, here PPO. RS: reward shaping, −p on a stop." in table
+    controls = score_tables(found, analysis.analyse(found))[-1].markdown()
+    assert "| TermPG, discount 0.97 | 5.00 ± 0.10 |" in controls
+
+
 def test_findings_are_plain_data(found, findings):
     data = json.loads(json.dumps(analysis.as_data(found, findings)))
     assert data["cells"]["breakout/termpg"]["mean"] == pytest.approx(8.0)
@@ -266,26 +301,6 @@ def test_numbers_for_people(value, words_):
 )
 def test_percentages_for_people(value, words_):
     assert percent(value) == words_
-
-
-@pytest.mark.parametrize(
-    ("column", "words_"),
-    [
-        ("breakout", "Breakout"),
-        ("breakout_hard", "Breakout hard"),
-        ("backseat_hard", "Backseat hard"),
-        ("backseat_passenger", "Backseat passenger"),
-        ("mine", "mine"),
-    ],
-)
-def test_columns_have_names(column, words_):
-    assert column_name(column) == words_
-
-
-def test_colours_differ_and_stay():
-    found = colours([f"m{i}" for i in range(6)] + ["termpg", "pg"])
-    assert len(set(found.values())) == 8
-    assert found["termpg"] == colours(["termpg"])["termpg"]
 
 
 def test_what_was_measured_of_hard_observers_is_shown(tmp_path):

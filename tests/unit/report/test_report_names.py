@@ -1,6 +1,117 @@
-"""Small words of reports."""
+"""Names, order and colours of methods and environments; small words."""
 
-from termdp.report.names import counted
+import json
+from pathlib import Path
+
+import pytest
+
+from termdp.registry import REGISTRY
+from termdp.report import published
+from termdp.report.names import (
+    COLOURS,
+    METHOD_NAMES,
+    colours,
+    column_colours,
+    column_name,
+    counted,
+    in_order,
+    method_name,
+    split_discount,
+)
+
+RESULTS = Path(__file__).parents[3] / "results"
+# SPEC section 4.
+METHODS = [
+    *("pg", "pg_naive", "pg_recurrent", "pg_rs", "pg_matched", "pg_0.97", "pg_0.999"),
+    *("termpg", "termpg_paper", "termpg_rs", "termpg_penalty", "termpg_std"),
+    *("termpg_mean", "termpg_logit", "termpg_fixed_discount", "termpg_half_window"),
+    *("termpg_double_window", "termpg_bonus_0.1", "termpg_bonus_1", "oracle"),
+]
+
+
+def stored_rows():
+    found = set()
+    for file in RESULTS.glob("*/manifest.json"):
+        found |= set(json.loads(file.read_text())["rows"])
+    return sorted(found)
+
+
+def test_every_method_has_a_name_and_a_colour():
+    assert set(METHODS) <= set(METHOD_NAMES)
+    assert set(METHOD_NAMES) == set(COLOURS)
+    assert {*published.TOP, *published.ABLATIONS} <= set(METHOD_NAMES)
+
+
+def test_every_stored_row_has_a_name_of_its_own():
+    rows = stored_rows()
+    assert len(rows) > 20
+    assert len({*map(method_name, rows)} - {*rows}) == len(rows)
+
+
+def test_no_two_methods_share_a_colour():
+    rows = list(dict.fromkeys([*METHOD_NAMES, *stored_rows()]))
+    found = colours(rows)
+    assert len(set(found.values())) == len(rows)
+    # One method has one colour in all figures, whatever else is there.
+    assert all(colours([row])[row] == found[row] for row in rows)
+
+
+def test_unknown_methods_get_colours_that_are_free():
+    found = colours([f"m{i}" for i in range(6)] + ["termpg", "pg"])
+    assert len(set(found.values())) == 8
+    assert found["termpg"] == COLOURS["termpg"]
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("termpg", "TermPG"),
+        ("termpg_discount_1", "TermPG, discount 1"),
+        ("termpg_rs_discount_1", "TermPG + RS, discount 1"),
+        ("oracle_discount_0.97", "Oracle, discount 0.97"),
+        ("termpg_fixed_discount", "No dynamic discount"),
+        ("mine", "mine"),
+        ("mine_discount_1", "mine_discount_1"),
+    ],
+)
+def test_a_discount_is_part_of_the_name(row, name):
+    assert method_name(row) == name
+
+
+def test_labels_are_split_at_their_discount():
+    assert split_discount("termpg_rs_discount_0.97") == ("termpg_rs", "0.97")
+    assert split_discount("termpg_fixed_discount") == ("termpg_fixed_discount", "")
+
+
+def test_rows_stand_beside_their_method():
+    rows = ["zebra", "termpg_discount_0.97", "oracle", "termpg_discount_1", "pg"]
+    assert in_order([*rows, "termpg"]) == [
+        *("pg", "termpg", "termpg_discount_1", "oracle"),
+        *("termpg_discount_0.97", "zebra"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("breakout", "Breakout"),
+        ("breakout_hard", "Breakout hard"),
+        ("backseat_hard", "Backseat hard"),
+        ("backseat_passenger", "Backseat passenger"),
+        ("asterix_middle_hard", "Asterix middle hard"),
+        ("mine", "mine"),
+    ],
+)
+def test_columns_have_names(column, name):
+    assert column_name(column) == name
+
+
+def test_every_environment_has_a_name_and_a_colour_of_its_own():
+    assert len({column_name(env) for env in REGISTRY} - {*REGISTRY}) == len(REGISTRY)
+    found = column_colours(REGISTRY)
+    assert len(set(found.values())) == len(REGISTRY)
+    both = column_colours(["breakout", "breakout_hard"])
+    assert both["breakout"] == found["breakout"] != both["breakout_hard"]
 
 
 def test_numbers_and_their_nouns():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from termdp.agents.method_params import method_params
 from termdp.agents.methods import find_method
 from termdp.runs import cost_features
 
@@ -79,12 +80,12 @@ def test_sums_over_rollouts_equal_the_twin(seed, window, end_rate):
 
 def test_features_by_hand_and_zero_for_who_sees_no_costs():
     logit, cost = jnp.array([0.0, np.log(3.0)]), jnp.array([5.0, -10.0])
-    seen = cost_features.features(find_method("termpg").method_params(30), logit, cost)
+    seen = cost_features.features(method_params(find_method("termpg"), 30), logit, cost)
     # C over 5, and ρ(z).
     np.testing.assert_allclose(seen, [[1.0, 0.5], [-2.0, 0.75]], rtol=1e-6)
-    seen = cost_features.features(find_method("oracle").method_params(30), logit, cost)
+    seen = cost_features.features(method_params(find_method("oracle"), 30), logit, cost)
     np.testing.assert_allclose(seen, [[1.0, 0.5], [-2.0, 0.75]], rtol=1e-6)
-    seen = cost_features.features(find_method("pg").method_params(30), logit, cost)
+    seen = cost_features.features(method_params(find_method("pg"), 30), logit, cost)
     assert seen.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
@@ -96,10 +97,10 @@ class Ensemble:
 
 
 def accumulated(**changes):
-    method_params = find_method("termpg", **changes).method_params(30)
+    numbers = method_params(find_method("termpg", **changes), 30)
     # Members' window sums 4, 5, 12; then the optimistic channel's: 3.
     sums = jnp.array([4.0, 5.0, 12.0, 3.0])[:, None]
-    found = cost_features.accumulate(method_params, Ensemble, sums)
+    found = cost_features.accumulate(numbers, Ensemble, sums)
     return jax.tree.map(lambda x: float(x[0]), found)
 
 

@@ -214,7 +214,10 @@ def test_unknown_parameter_is_named():
 @pytest.mark.parametrize(
     ("cost", "message"),
     [
-        (lambda obs, action: obs, r"one number for one pair, got .*\(2,\)"),
+        (
+            lambda obs, action: obs,
+            r"one number for one pair, got float32\[2\]: .*\.sum\(\)",
+        ),
         (lambda obs, action: jnp.nan, "to be finite, got nan"),
     ],
 )

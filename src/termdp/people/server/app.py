@@ -65,7 +65,7 @@ def make_app(
     """The application on a store.
 
     Args:
-        store: open; closed by whoever opened it.
+        store: open; the caller closes it.
         admin_hash: digest of the token that creates studies and exports them.
         settings: how it behaves.
         load_drivers: makes the agents of the Ride page, in the background.

@@ -89,7 +89,7 @@ class RidePool:
             drivers = list(self._load())
             self._drivers = drivers
             self._rides = [deque(self._drive(i)) for i in range(len(drivers))]
-        except Exception as error:  # whoever asks for a ride gets to know
+        except Exception as error:  # raised again for every request
             self._failure = error
             logging.getLogger(__name__).error("no drivers: %s", error)
             return

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from offline_costs.episodes import Episode
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble
-from termdp.costs.episodes import Episode
-from termdp.costs.metrics import area_under_curve
 from termdp.termination import window_sums
 
 SIZE = 10
@@ -138,6 +137,22 @@ def score(
         bias=float(biases.mean()),
         smallest_std=float(costs.std(axis=1).min()),
     )
+
+
+def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Probability that a positive scores above a negative, ties counting half.
+
+    Labels may be probabilities: then the positives and negatives are expected ones, and
+    the luck of drawing them is out of the figure. Without both kinds of labels it is
+    not a number.
+    """
+    labels = np.ravel(labels).astype(np.float64)
+    _, group = np.unique(np.ravel(scores), return_inverse=True)
+    positives = np.bincount(group, weights=labels)
+    negatives = np.bincount(group, weights=1.0 - labels)
+    below = np.cumsum(negatives) - negatives / 2
+    pairs = positives.sum() * negatives.sum()
+    return float(positives @ below / pairs) if pairs > 0 else float("nan")
 
 
 @jax.jit

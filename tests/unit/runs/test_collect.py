@@ -12,31 +12,38 @@ from hypothesis import strategies as st
 import termdp
 from termdp.agents.actor_critic import PolicyInput, forget
 from termdp.agents.methods import find_method
-from termdp.runs import cost_features, rollout
-from termdp.runs.program import Job, Trainer
+from termdp.runs import cost_features
+from termdp.runs.collect import Final, Mind, collect, values_where
+from termdp.runs.program import Job, TrainProgram
 from tiny_config import tiny
 from tiny_envs import Counter, CounterParams, action_is_cost
 
 BIAS, STEPS = 3.0, 25
 
 
-def play(method):
+def play(method, deterministic=False):
     """25 steps of four environments that end for every reason there is."""
     env = termdp.observe(Counter(), termdp.Observer(action_is_cost, bias=BIAS))
     inner = CounterParams(max_steps_in_episode=7, game_over_at=9)
     params = env.default_params.replace(game=inner)
-    trainer = Trainer(Job(env, params, (find_method(method),), (0,), tiny(), 1))
-    state = jax.tree.map(lambda x: x[0], trainer.init())
-    method_params = jax.tree.map(lambda x: x[0], trainer.method_params)
-    _, played = trainer.play(
-        state.policy,
-        state.costs,
-        method_params,
-        state.rollout_state,
-        jax.random.key(1),
-        num_steps=STEPS,
-    )
-    return trainer.program.learner, state, method_params, played
+    program = TrainProgram(Job(env, params, (find_method(method),), (0,), tiny(), 1))
+    state = jax.tree.map(lambda x: x[0], program.init())
+    method_params = jax.tree.map(lambda x: x[0], program.method_params)
+    mind = Mind(state.policy.params, state.costs, method_params)
+    learner = program.recipe.learner
+    _, played = jax.jit(
+        lambda: collect(
+            learner,
+            mind,
+            env,
+            params,
+            state.rollout_state,
+            jax.random.key(1),
+            STEPS,
+            deterministic,
+        )
+    )()
+    return learner, state, method_params, played
 
 
 @pytest.mark.parametrize("method", ["pg", "pg_recurrent", "oracle"])
@@ -47,16 +54,17 @@ def test_next_values_are_of_what_followed_before_any_reset(method):
     assert ended.any()
     assert not ended.all()
     if method == "oracle":
-        assert np.asarray(played.seen.cost).any()
+        assert np.asarray(played.inputs.cost).any()
     carry = state.rollout_state.carry
     for t in range(STEPS):
         # The counter goes up by one and adds the action, whether or not it ends there.
         step = jnp.stack([jnp.ones(4), played.actions[t].astype(jnp.float32)], axis=-1)
-        cost = played.true_window_costs[t]
-        seen = jax.tree.map(lambda x, t=t: x[t], played.seen)
+        cost = played.truth.window_costs[t]
+        seen = jax.tree.map(lambda x, t=t: x[t], played.inputs)
         followed = PolicyInput(
             seen.observation + step,
-            method_params.knows_costs * cost_features.features(method_params, cost - BIAS, cost),
+            method_params.knows_costs
+            * cost_features.features(method_params, cost - BIAS, cost),
         )
         carry, (_, here) = apply(state.policy.params, carry, seen)
         _, (_, there) = apply(state.policy.params, carry, followed)
@@ -83,8 +91,17 @@ def test_values_are_asked_for_where_they_are_wanted(rows, envs, share, seed):
     wanted = rng.random((rows, envs)) < share
     learner = SimpleNamespace(network=SimpleNamespace(apply=sum_of_observation))
     seen = PolicyInput(jnp.asarray(observations), jnp.zeros((rows, envs, 1)))
-    found = rollout.values_where(
-        learner, 2.0, rollout.Final(seen, ()), jnp.asarray(wanted)
-    )
+    found = values_where(learner, 2.0, Final(seen, ()), jnp.asarray(wanted))
     expected = np.where(wanted, 2.0 * observations.sum(-1), 0.0)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_deterministic_actions_are_the_most_probable_ones():
+    _, _, _, played = play("pg", deterministic=True)
+    np.testing.assert_array_equal(
+        played.actions, np.argmax(np.asarray(played.dist_params), axis=-1)
+    )
+    _, _, _, drawn = play("pg")
+    assert not np.array_equal(
+        drawn.actions, np.argmax(np.asarray(drawn.dist_params), axis=-1)
+    )

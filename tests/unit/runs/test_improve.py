@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from termdp.agents.method_params import method_params
 from termdp.agents.methods import find_method
+from termdp.runs.collect import Rollout, Truth
 from termdp.runs.cost_features import Accumulated, FreshCosts
 from termdp.runs.improve import shaped_rewards, step_discounts
-from termdp.runs.types import Rollout
 
 # Four environments: goes on, game over, stopped, truncated.
 TRUE_SURVIVAL, LEARNED_SURVIVAL = 0.75, 0.6
@@ -25,7 +26,7 @@ def played():
             "game_over": jnp.asarray(flags[1]),
             "stopped": jnp.asarray(flags[2]),
             "truncated": jnp.asarray(flags[3]),
-            "true_stop_probabilities": jnp.full((1, 4), 1 - TRUE_SURVIVAL),
+            "truth": Truth(None, None, jnp.full((1, 4), 1 - TRUE_SURVIVAL)),
         }
     )
 
@@ -45,30 +46,30 @@ DISCOUNTS = [
     ("pg", "expected", 0.99, [1, 0, 1, 1]),
     ("pg", "cut", 0.99, [1, 0, 0, 1]),
     ("pg", "ignored", 0.99, [1, 1, 1, 1]),
-    ("pg_0.953", None, 0.953, [1, 0, 0, 1]),
+    ("pg_0.97", None, 0.97, [1, 0, 0, 1]),
     ("pg_naive", None, 0.99, [1, 1, 1, 1]),
-    ("termpg", "expected", LEARNED_SURVIVAL, [1, 0, 1, 1]),
-    ("termpg", "cut", LEARNED_SURVIVAL, [1, 0, 0, 1]),
-    ("termpg", "ignored", LEARNED_SURVIVAL, [1, 1, 1, 1]),
-    ("termpg", None, LEARNED_SURVIVAL, [1, 0, 1, 1]),
+    ("termpg", "expected", 0.99 * LEARNED_SURVIVAL, [1, 0, 1, 1]),
+    ("termpg", "cut", 0.99 * LEARNED_SURVIVAL, [1, 0, 0, 1]),
+    ("termpg", "ignored", 0.99 * LEARNED_SURVIVAL, [1, 1, 1, 1]),
+    ("termpg", None, 0.99 * LEARNED_SURVIVAL, [1, 0, 1, 1]),
     ("termpg_fixed_discount", None, 0.99, [1, 0, 0, 1]),
-    ("termpg_horizon", None, 0.97 * LEARNED_SURVIVAL, [1, 0, 1, 1]),
-    ("termpg_horizon", "cut", 0.97 * LEARNED_SURVIVAL, [1, 0, 0, 1]),
-    ("oracle_horizon", None, 0.97 * TRUE_SURVIVAL, [1, 0, 1, 1]),
-    ("oracle", None, TRUE_SURVIVAL, [1, 0, 1, 1]),
-    ("oracle", "cut", TRUE_SURVIVAL, [1, 0, 0, 1]),
-    ("oracle", "ignored", TRUE_SURVIVAL, [1, 1, 1, 1]),
+    ("termpg_paper", None, LEARNED_SURVIVAL, [1, 0, 1, 1]),
+    ("termpg_paper", "cut", LEARNED_SURVIVAL, [1, 0, 0, 1]),
+    ("oracle", None, 0.99 * TRUE_SURVIVAL, [1, 0, 1, 1]),
+    ("oracle", "cut", 0.99 * TRUE_SURVIVAL, [1, 0, 0, 1]),
+    ("oracle", "ignored", 0.99 * TRUE_SURVIVAL, [1, 1, 1, 1]),
 ]
 
 
 @pytest.mark.parametrize(("method", "handling", "discount", "kept"), DISCOUNTS)
 def test_discounts_by_hand(method, handling, discount, kept):
-    method_params = find_method(method, stop_handling=handling).method_params(30)
-    found = step_discounts(method_params, played(), fresh())
+    changes = {} if handling is None else {"end_handling": handling}
+    numbers = method_params(find_method(method, **changes), 30)
+    found = step_discounts(numbers, played(), fresh())
     np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
     if not method.startswith("termpg"):
         # The same in a program in which nobody learns costs.
-        found = step_discounts(method_params, played(), None)
+        found = step_discounts(numbers, played(), None)
         np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
 
 
@@ -87,9 +88,21 @@ REWARDS = [
 
 @pytest.mark.parametrize(("method", "changes", "expected"), REWARDS)
 def test_rewards_by_hand(method, changes, expected):
-    method_params = find_method(method, **changes).method_params(30)
-    found = shaped_rewards(method_params, played(), fresh())
+    numbers = method_params(find_method(method, **changes), 30)
+    found = shaped_rewards(numbers, played(), fresh())
     np.testing.assert_allclose(found[0], expected, rtol=1e-6)
     if method.startswith("pg"):
-        found = shaped_rewards(method_params, played(), None)
+        found = shaped_rewards(numbers, played(), None)
         np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+
+
+def test_nobody_knows_the_truth_of_a_rollout_from_outside():
+    unknown = dataclasses.replace(played(), truth=None)
+    termpg = method_params(find_method("termpg", discount=1.0), 30)
+    found = step_discounts(termpg, unknown, fresh())
+    np.testing.assert_allclose(
+        found[0], LEARNED_SURVIVAL * np.array([1, 0, 1, 1]), rtol=1e-6
+    )
+    pg = method_params(find_method("pg"), 30)
+    found = step_discounts(pg, unknown, None)
+    np.testing.assert_allclose(found[0], 0.99 * np.array([1, 0, 0, 1]), rtol=1e-6)

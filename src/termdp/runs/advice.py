@@ -1,0 +1,82 @@
+"""Words of warning while a run is under way: an observer that no agent can please."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from termdp.runs.metrics import Reports
+
+ENOUGH_EPISODES = 100
+PAGE = "see docs/choosing_an_observer.md"
+
+
+class ObserverWarning(UserWarning):
+    """Something about the observer or the rewards makes learning pointless."""
+
+
+class Adviser:
+    """Looks at the reports between chunks and warns of each thing once."""
+
+    def __init__(self, params: Any):
+        observer = params.observer
+        self.base_rate = base_rate(float(observer.bias), float(observer.background))
+        self.said: set[str] = set()
+
+    def look(self, reports: Reports) -> None:
+        """Warn of what the newest reports `[R, iterations, ...]` show."""
+        sums = {name: float(np.sum(values)) for name, values in reports.items()}
+        if sums["episodes"] < ENOUGH_EPISODES:
+            return
+        for about, sentence in (
+            ("base rate", self._base_rate(sums)),
+            ("constant cost", _constant_cost(sums)),
+            ("relief", _relief(sums)),
+        ):
+            if sentence and about not in self.said:
+                self.said.add(about)
+                warnings.warn(f"{sentence}; {PAGE}", ObserverWarning, stacklevel=2)
+
+    def _base_rate(self, sums: dict[str, float]) -> str:
+        """Stops for no reason: their expected number is the base rate times steps."""
+        share = self.base_rate * sums["length_sum"] / sums["episodes"]
+        if share <= 0.5:
+            return ""
+        return (
+            f"with this bias the observer stops {self.base_rate:.1%} of steps even at no "
+            f"cost, which explains the end of about {min(share, 1.0):.0%} of episodes: a "
+            "larger bias makes it more patient"
+        )
+
+
+def base_rate(bias: float, background: float = 0.0) -> float:
+    """Probability of a stop at a step where nothing costs: ρ(−b), and the background."""
+    logistic = 1.0 / (1.0 + math.exp(min(bias, 700.0)))
+    return logistic + background * (1.0 - logistic)
+
+
+def _constant_cost(sums: dict[str, float]) -> str:
+    """Nearly all episodes are stopped, and no step is better than another."""
+    if "true_cost" not in sums or sums["stops"] < 0.95 * sums["episodes"]:
+        return ""
+    mean = sums["true_cost"] / sums["steps"]
+    variance = max(sums["true_cost_sq"] / sums["steps"] - mean**2, 0.0)
+    if mean <= 0 or math.sqrt(variance) > 0.1 * mean:
+        return ""
+    return (
+        f"{sums['stops'] / sums['episodes']:.0%} of episodes are stopped and all steps "
+        f"cost about the same ({mean:.3g}): no agent can avoid these stops"
+    )
+
+
+def _relief(sums: dict[str, float]) -> str:
+    """Rewards are negative: whoever is stopped early loses less."""
+    stops = sums["stops"] / sums["episodes"]
+    if sums["reward_sum"] >= 0 or stops < 0.05:
+        return ""
+    mean = sums["reward_sum"] / sums["steps"]
+    return (
+        f"rewards are negative (mean {mean:.3g} a step), so a stop is a relief and an "
+        "agent may seek it: add a constant to the rewards, or use stop_penalty"
+    )

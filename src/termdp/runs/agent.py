@@ -1,0 +1,450 @@
+"""An agent that acts: networks, learned costs, a window; no environment, no observer."""
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+from flax import struct
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from termdp.agents.actor_critic import Actor, PolicyInput, forget, make_actor
+from termdp.agents.distributions import Continuous, Discrete, Distribution
+from termdp.agents.method_params import MethodParams, method_params
+from termdp.agents.methods import Method
+from termdp.arrays import named_arrays, restore
+from termdp.costs import ensemble
+from termdp.costs.config import CostConfig
+from termdp.files import draft_of
+from termdp.runs import cost_features
+from termdp.runs.collect import Mind
+from termdp.runs.program import Job
+from termdp.runs.spec import RunSpec
+
+FORMAT = "termdp agent"
+VERSION = 1
+MANIFEST = "termdp_agent"
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentCard:
+    """What an agent looks like, as plain data: enough to build its networks.
+
+    Attributes:
+        spec: the run that it comes from; `seed` is the agent's own.
+        method: all numbers of its method.
+        window: steps that the observer was taken to remember.
+        observation_shape: of one observation.
+        observation_dtype: of one observation.
+        num_actions: of a discrete action; None for a continuous one.
+        action_low: bounds of a continuous action.
+        action_high: likewise.
+        torso: kind, filters, width and precision of the policy's trunk.
+        lstm_size: memory of a recurrent policy.
+        costs: settings of the cost networks.
+        return_mean: over the last tenth of training; None if unknown.
+    """
+
+    spec: RunSpec
+    method: Method
+    window: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: str
+    num_actions: int | None
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    torso: tuple[str, int, int, str]
+    lstm_size: int
+    costs: CostConfig
+    return_mean: float | None = None
+
+    def of_seed(self, seed: int, return_mean: float | None) -> "AgentCard":
+        """The card of one of the run's seeds."""
+        spec = dataclasses.replace(self.spec, seed=seed, seeds=1)
+        return dataclasses.replace(self, spec=spec, return_mean=return_mean)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+    @property
+    def distribution(self) -> Distribution:
+        """Of the actions."""
+        if self.num_actions is not None:
+            return Discrete(self.num_actions)
+        return Continuous(len(self.action_low), self.action_low, self.action_high)
+
+
+def card_from_plain(content: Any) -> AgentCard:
+    """Undo `AgentCard.to_plain`."""
+    try:
+        return msgspec.convert(content, AgentCard)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"expected the description of an agent: {error}") from error
+
+
+def make_card(spec: RunSpec, job: Job) -> AgentCard:
+    """The card of the agents that a job trains (they differ in their seed alone)."""
+    space = job.env.observation_space(job.params)
+    distribution, config = job.distribution, job.config
+    num_actions: int | None = None
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    if isinstance(distribution, Discrete):
+        num_actions = distribution.num_actions
+    else:
+        low, high = distribution.low, distribution.high
+    return AgentCard(
+        spec=spec,
+        method=job.methods[0],
+        window=job.windows[0],
+        observation_shape=tuple(space.shape),
+        observation_dtype=np.dtype(space.dtype).name,
+        num_actions=num_actions,
+        action_low=low,
+        action_high=high,
+        torso=(config.network, config.filters, config.hidden, config.precision),
+        lstm_size=config.lstm_size,
+        costs=config.costs,
+    )
+
+
+@struct.dataclass
+class AgentState:
+    """What an agent remembers of its episodes; hand it from one `predict` to the next.
+
+    Attributes:
+        carry: the memory of a recurrent policy, `[B, ...]`.
+        recent_costs: the last learned costs, `[W, K, B]`; None without learned costs.
+    """
+
+    carry: Any
+    recent_costs: Any
+
+
+class Agent:
+    """A trained policy, and what it learned of the observer.
+
+    Made by `termdp.load`, `result.agent()`. It needs nothing of the environment or the
+    observer it was trained with.
+
+    Example:
+        >>> import termdp
+        >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
+        >>> import numpy as np
+        >>> observation = np.zeros(agent.card.observation_shape, np.float32)
+        >>> action, state = agent.predict(observation, deterministic=True)
+    """
+
+    def __init__(self, card: AgentCard, weights: Any, costs: Any, seed: int = 0):
+        self.card = card
+        self.actor = _actor_of(card)
+        self.mind = Mind(weights, costs, method_params(card.method, card.window))
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Begin the draws of actions anew."""
+        self._key, self._draws = jax.random.key(seed), 0
+
+    def __repr__(self) -> str:
+        card = self.card
+        shape = "×".join(map(str, card.observation_shape))
+        actions = card.num_actions or f"{len(card.action_low)} real"
+        score = "" if card.return_mean is None else f", return {card.return_mean:.4g}"
+        return (
+            f"Agent({card.spec.method_name} on {card.spec.env}, seed {card.spec.seed}"
+            f"{score}; "
+            f"observations {shape}, {actions} actions)"
+        )
+
+    def initial_state(self, num_envs: int = 1) -> AgentState:
+        """The memory at the start of so many episodes."""
+        return initial_memory(self.card, self.actor, num_envs)
+
+    def predict(
+        self,
+        observation: Any,
+        state: AgentState | None = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, AgentState]:
+        """Choose actions, as Stable-Baselines3's `predict` does.
+
+        Args:
+            observation: one observation, or a batch `[B, ...]`.
+            state: what the call before returned; None at the start of episodes.
+            episode_start: `[B]`, true where an episode has just begun: what was
+                remembered of the one before is forgotten there.
+            deterministic: the most probable action instead of a drawn one.
+
+        Returns:
+            The action (or actions `[B]`), and the state for the next call.
+        """
+        batch, is_single = self._batch(observation)
+        self._check_can_act()
+        count = len(batch)
+        state = self.initial_state(count) if state is None else state
+        starts = np.zeros(count, bool)
+        if episode_start is not None:
+            starts |= np.atleast_1d(np.asarray(episode_start, bool))
+        self._draws += 1
+        actions, state = _act(
+            self.actor,
+            self.mind,
+            state,
+            batch,
+            starts,
+            jax.random.fold_in(self._key, self._draws),
+            bool(deterministic),
+        )
+        actions = np.asarray(actions)
+        if is_single:
+            first = actions[0]
+            return (int(first) if self.card.num_actions else first), state
+        return actions, state
+
+    def stop_probability(
+        self, observation: Any, action: Any, state: AgentState | None = None
+    ) -> Any:
+        """How likely the observer stops the agent after this action, as learned.
+
+        Args:
+            observation: one observation, or a batch.
+            action: what is done there.
+            state: as `predict` returned it for the step before; None at the start.
+
+        Returns:
+            A probability (or `[B]`); None for methods that learn no costs.
+        """
+        if not self.card.method.learns_costs:
+            return None
+        batch, is_single = self._batch(observation)
+        actions = jnp.asarray(action)[None] if is_single else jnp.asarray(action)
+        state = self.initial_state(len(batch)) if state is None else state
+        found = np.asarray(_stop_probability(self.mind, state, batch, actions))
+        return float(found[0]) if is_single else found
+
+    def save(self, path: str | Path) -> Path:
+        """Write the agent into one safetensors file that `termdp.load` reads."""
+        path = Path(path)
+        average = None if self.mind.costs is None else self.mind.costs.average
+        arrays = named_arrays({"policy": self.mind.weights, "costs": average})
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "agent": self.card.to_plain(),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft_of(path) as draft:
+            save_file(arrays, draft, {MANIFEST: json.dumps(manifest)})
+        return path
+
+    def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
+        """Observations `[B, ...]`, and whether one alone was given."""
+        given = np.asarray(observation)
+        expected = self.card.observation_shape
+        if given.shape == expected:
+            return given[None], True
+        if given.shape[1:] == expected and len(given):
+            return given, False
+        raise ValueError(
+            f"expected an observation of shape {expected} or a batch of them, got "
+            f"{given.shape}"
+        )
+
+    def _check_can_act(self) -> None:
+        if self.card.method.knows_costs:
+            name = self.card.spec.method_name
+            raise ValueError(
+                f"expected an agent that acts by itself, got {name}: it needs the "
+                "observer's true costs. Use termdp.evaluate or termdp eval"
+            )
+
+
+def initial_memory(card: AgentCard, actor: Actor, num_envs: int) -> AgentState:
+    """An agent's memory at the start of so many episodes."""
+    recent = None
+    if card.method.learns_costs:
+        window = card.method.learner_window(card.window)
+        recent = cost_features.empty_memory(window, card.costs.members, num_envs)
+    return AgentState(actor.network.initial_carry((num_envs,)), recent)
+
+
+def act(
+    actor: Actor,
+    mind: Mind,
+    memory: AgentState,
+    observations: Any,
+    key: jax.Array,
+    deterministic: bool = False,
+    true_window_cost: Any = 0.0,
+    bias: Any = 0.0,
+) -> tuple[jax.Array, AgentState]:
+    """One step of an agent: a pure function that can be compiled.
+
+    It does for one step what `termdp.runs.collect` does in a loop, with the same parts.
+
+    Args:
+        actor: how the agent acts.
+        mind: what it acts with.
+        memory: of the episodes so far.
+        observations: `[B, ...]`.
+        key: random key.
+        deterministic: the most probable actions.
+        true_window_cost: C so far, `[B]`, for the method that knows it.
+        bias: the observer's b, likewise.
+
+    Returns:
+        What the environment gets, `[B]`, and the memory after it.
+    """
+    num_envs = jnp.shape(observations)[0]
+    true = jnp.broadcast_to(jnp.asarray(true_window_cost, jnp.float32), (num_envs,))
+    cost = cost_features.visible_costs(
+        mind.method_params, mind.costs, memory.recent_costs, true, bias
+    )
+    carry, (dist_params, _) = actor.network.apply(
+        mind.weights, memory.carry, PolicyInput(observations, cost)
+    )
+    choose = actor.distribution
+    actions = choose.mode(dist_params)
+    if not deterministic:
+        actions = choose.sample(key, dist_params)
+    actions = choose.executed(actions)
+    recent = memory.recent_costs
+    if recent is not None:
+        newest = cost_features.channel_costs(
+            mind.method_params, mind.costs, observations, actions
+        )
+        recent = cost_features.remember(recent, newest)
+    return actions, AgentState(carry, recent)
+
+
+@functools.partial(jax.jit, static_argnames=("actor", "deterministic"))
+def _act(
+    actor: Actor,
+    mind: Mind,
+    memory: AgentState,
+    observations: Any,
+    starts: Any,
+    key: jax.Array,
+    deterministic: bool,
+) -> tuple[jax.Array, AgentState]:
+    recent = memory.recent_costs
+    memory = AgentState(
+        forget(memory.carry, starts),
+        None if recent is None else jnp.where(starts, 0.0, recent),
+    )
+    return act(actor, mind, memory, observations, key, deterministic)
+
+
+@jax.jit
+def _stop_probability(
+    mind: Mind, memory: AgentState, observations: Any, actions: jax.Array
+) -> jax.Array:
+    """ρ(C − b̄) after the step, by the ensemble's mean."""
+    after = accumulated_after(mind, memory.recent_costs, observations, actions)
+    bias = jnp.mean(ensemble.biases(mind.costs))
+    return jax.nn.sigmoid(after.mean - bias)
+
+
+def accumulated_after(
+    mind: Mind, recent: Any, observations: Any, actions: jax.Array
+) -> cost_features.Accumulated:
+    """The learned accumulated cost after one more step, `[B]` each."""
+    numbers: MethodParams = mind.method_params
+    newest = cost_features.channel_costs(numbers, mind.costs, observations, actions)
+    recent = cost_features.remember(recent, newest)
+    sums = cost_features.recent_sums(recent, numbers.window)
+    return cost_features.accumulate(numbers, mind.costs, sums)
+
+
+def _actor_of(card: AgentCard) -> Actor:
+    return make_actor(
+        card.distribution, card.method.recurrent, card.torso, card.lstm_size
+    )
+
+
+def weight_templates(card: AgentCard) -> tuple[Any, Any]:
+    """Shapes of a policy's weights and of its cost ensemble (None without)."""
+    actor = _actor_of(card)
+    example = jax.ShapeDtypeStruct(card.observation_shape, card.observation_dtype)
+
+    def policy() -> Any:
+        observation = jnp.zeros((1, *example.shape), example.dtype)
+        inputs = PolicyInput(observation, jnp.zeros((1, cost_features.NUM_FEATURES)))
+        carry = actor.network.initial_carry((1,))
+        return actor.network.init(jax.random.key(0), carry, inputs)
+
+    def costs() -> Any:
+        observation = jnp.zeros(example.shape, example.dtype)
+        spec = card.distribution.action_spec()
+        return ensemble.init(jax.random.key(0), observation, spec, card.costs)
+
+    learned = jax.eval_shape(costs) if card.method.learns_costs else None
+    return jax.eval_shape(policy), learned
+
+
+def agent_from_arrays(
+    card: AgentCard, policy: dict[str, np.ndarray], costs: dict[str, np.ndarray]
+) -> Agent:
+    """An agent from named arrays: the policy's weights and the mean cost networks'."""
+    weights, learned = weight_templates(card)
+    if learned is not None:
+        learned = learned_costs(learned, restore(learned.average, costs))
+    return Agent(card, restore(weights, policy), learned)
+
+
+def learned_costs(template: Any, average: Any) -> Any:
+    """A cost ensemble that predicts with these parameters and does not learn on."""
+    ready = jnp.ones((), bool)
+    return dataclasses.replace(
+        template, params=average, average=average, optimiser=(), has_bias=ready
+    )
+
+
+def read_agent(path: Path) -> Agent:
+    """An agent from a file of `Agent.save`."""
+    try:
+        with safe_open(path, framework="np") as file:
+            content = (file.metadata() or {}).get(MANIFEST)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        reason = "it is no safetensors file" if path.exists() else "no such file"
+        raise ValueError(f"expected an agent's file, got {path}: {reason}") from error
+    try:
+        manifest = json.loads(content or "{}")
+    except (ValueError, RecursionError):
+        manifest = {}
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"expected a file of agent.save, got {path}: a safetensors file of another "
+            "kind"
+        )
+    if manifest.get("version") != VERSION:
+        raise ValueError(
+            f"expected an agent of format version {VERSION}, got "
+            f"{manifest.get('version')!r} in {path}: use the termdp that wrote it"
+        )
+    try:
+        card = card_from_plain(manifest.get("agent"))
+        return agent_from_arrays(
+            card, named_under("['policy']", arrays), named_under("['costs']", arrays)
+        )
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def named_under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of one part of a tree, by their names within it."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

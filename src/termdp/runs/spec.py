@@ -1,0 +1,399 @@
+"""A run as one piece of data, from a command, a call or a file to the compiled job."""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import msgspec
+import numpy as np
+
+from termdp.agents.methods import OF_COSTS, Method, changed_method, find_method
+from termdp.observer import Observer
+from termdp.registry import REGISTRY, find, make
+from termdp.runs.config import (
+    ALGORITHMS,
+    COST_NUMBERS,
+    METHOD_NUMBERS,
+    NUMBERS,
+    TrainConfig,
+    find_preset,
+    flat_numbers,
+    make_config,
+    remembered_steps,
+    split_numbers,
+)
+from termdp.runs.program import Job
+from termdp.settings import check, number, numbers_of
+from termdp.wrappers.observe import ObservedEnvironment, ObservedParams, observe
+
+MOST_SNAPSHOTS = 50
+_COUNTS = ("steps", "seeds", "seed", "preset", "snapshots")
+UNSERIALISED = ("env", "observer", "algorithm")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSpec:
+    """What somebody asked for; enough to repeat the run, save what is `unserialised`.
+
+    Attributes:
+        env: id of the environment, or the name of the user's own.
+        method: name of the method, or a `Method`.
+        preset: `fast` or `paper`.
+        algorithm: how the policy is improved: `ppo`, `a2c`, or the name of the user's.
+        observer: None for the environment's own, False for nobody, or a file.
+        init_from: a run (or agent file) whose policy and costs are begun with.
+        numbers: what differs from method and preset, by flat name.
+        env_numbers: the environment's and its observer's own, as `termdp.make` takes.
+        unserialised: which of `env`, `observer`, `algorithm` were Python objects, which
+            no file can hold.
+    """
+
+    env: str
+    method: str | Method = "termpg"
+    steps: int = number(1_000_000, "Steps per seed.", least=1, most=10**15)
+    seeds: int = number(1, "How many seeds, run side by side.", least=1, most=4096)
+    seed: int = number(0, "The first of them.", least=0, most=2**32 - 1)
+    preset: str = "fast"
+    algorithm: str = "ppo"
+    observer: str | bool | None = None
+    init_from: str | None = None
+    snapshots: int = number(
+        0,
+        "Policies to keep on the way, from the first to the last.",
+        least=0,
+        most=MOST_SNAPSHOTS,
+    )
+    numbers: dict[str, Any] = dataclasses.field(default_factory=dict)
+    env_numbers: dict[str, Any] = dataclasses.field(default_factory=dict)
+    unserialised: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse impossible counts; JAX's keys take 32 bits of a seed."""
+        check(self)
+        find_preset(self.preset)
+        if self.seed + self.seeds > 2**32:
+            raise ValueError(
+                f"expected seeds below {2**32}, got {self.seed} and {self.seeds - 1} "
+                "after it"
+            )
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """Seed … seed + seeds − 1."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+    @property
+    def method_name(self) -> str:
+        """For people and summaries."""
+        return self.method if isinstance(self.method, str) else "custom"
+
+    def with_observer(self, observer: Any) -> "RunSpec":
+        """The same run under another observer: None keeps it, else as `make` takes it.
+
+        What was changed in the observer before does not carry over to another one.
+        """
+        if observer is None:
+            return self
+        own = isinstance(observer, Observer)
+        before = _observer_names(self.env)
+        numbers = self.env_numbers
+        return dataclasses.replace(
+            self,
+            observer=None if own else _plain_observer(observer),
+            env_numbers={n: v for n, v in numbers.items() if n not in before},
+            unserialised=tuple(n for n in self.unserialised if n != "observer"),
+        )
+
+    def resolved_method(self, env_id: str | None = None) -> Method:
+        """The method with its numbers settled."""
+        changes = {n: v for n, v in self.numbers.items() if n in METHOD_NUMBERS}
+        if isinstance(self.method, str):
+            method = find_method(self.method, **changes)
+        else:
+            method = changed_method(self.method, "this method", **changes)
+        return method.for_environment(env_id or self.env)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def spec_from_plain(content: Any) -> RunSpec:
+    """Undo `RunSpec.to_plain`; anything unexpected is an error that says where."""
+    try:
+        return msgspec.convert(content, RunSpec)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"expected the description of a run: {error}") from error
+
+
+def make_spec(
+    env: Any,
+    method: str | Method,
+    config: TrainConfig | Mapping[str, Any] | str | Path | None = None,
+    algorithm: Any = "ppo",
+    observer: Any = None,
+    numbers: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> RunSpec:
+    """A `RunSpec` from what `termdp.train` takes.
+
+    Args:
+        env: an id, or an environment.
+        method: a name or a `Method`.
+        config: further numbers: a `TrainConfig`, a mapping, or a TOML or JSON file.
+        algorithm: a name, or an `Algorithm`.
+        observer: None, False, a file, or an `Observer`.
+        numbers: of the run and of its environment, by flat name; they win over `config`.
+        **others: further fields of `RunSpec`.
+    """
+    unserialised = []
+    if not isinstance(env, str):
+        unserialised.append("env")
+    else:
+        find(env)
+    if isinstance(observer, Observer):
+        unserialised.append("observer")
+        observer = None
+    if isinstance(config, TrainConfig) and algorithm == "ppo":
+        algorithm = config.algorithm
+    named = {settings: name for name, settings in ALGORITHMS.items()}
+    if type(algorithm) in named:
+        given_algorithm = {n: getattr(algorithm, n) for n in numbers_of(algorithm)}
+        numbers = given_algorithm | dict(numbers or {})
+        algorithm = named[type(algorithm)]
+    if not isinstance(algorithm, str):
+        unserialised.append("algorithm")
+        algorithm = type(algorithm).__name__
+    in_config = _numbers_of_config(config)
+    others = {name: value for name, value in others.items() if value is not None}
+    others = {n: in_config.pop(n) for n in _COUNTS if n in in_config} | others
+    given = {**in_config, **(numbers or {})}
+    given = {name: _plain(value) for name, value in given.items()}
+    of_run, of_env = split_numbers(given, environment_names(env))
+    return RunSpec(
+        env=env if isinstance(env, str) else str(getattr(env, "name", "own")),
+        method=method,
+        observer=_plain_observer(observer),
+        algorithm=algorithm,
+        numbers=of_run,
+        env_numbers=of_env,
+        unserialised=tuple(unserialised),
+        **{name: _plain(value) for name, value in others.items()},
+    )
+
+
+def _plain_observer(observer: Any) -> Any:
+    return str(observer) if isinstance(observer, Path) else observer
+
+
+def _numbers_of_config(config: Any) -> dict[str, Any]:
+    if config is None:
+        return {}
+    if isinstance(config, TrainConfig):
+        flat = flat_numbers(Method(), config)
+        return {name: v for name, v in flat.items() if name not in METHOD_NUMBERS}
+    if isinstance(config, str | Path):
+        return read_config(config)
+    if isinstance(config, Mapping):
+        return dict(config)
+    raise ValueError(
+        "expected config to be a TrainConfig, a mapping, or a TOML or JSON file, got "
+        f"{type(config).__name__}"
+    )
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The content of a TOML or JSON file: one flat table of names and values."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ValueError(
+            f"expected a config file, got {path}: {error.strerror or error}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise ValueError(f"expected {kind} in {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"expected a table of names and values in {path}")
+    for name, value in content.items():
+        if isinstance(value, dict | list):
+            raise ValueError(
+                f"expected a flat table in {path}, but {name} holds another table or "
+                "list: write its numbers by their flat names"
+            )
+    return content
+
+
+def config_as_toml(spec: RunSpec, method: Method, config: TrainConfig) -> str:
+    """All numbers of a run, each with its sentence, as `--config` reads them."""
+    head = [
+        f"# {spec.env} {spec.method_name}, preset {spec.preset}, {spec.algorithm}",
+        "# termdp train ENV METHOD --config THIS_FILE",
+    ]
+    hints = {"steps": spec.steps, "seeds": spec.seeds, "seed": spec.seed}
+    lines = [f"{name} = {value}" for name, value in hints.items()]
+    unused = () if method.learns_costs else (*OF_COSTS, *COST_NUMBERS)
+    for name, value in flat_numbers(method, config).items():
+        if name in unused:
+            continue
+        about = NUMBERS[name].metadata["about"]
+        lines += ["", *_wrapped(about), _toml_line(name, value)]
+    lines += ["", *(_toml_line(name, v) for name, v in spec.env_numbers.items())]
+    return "\n".join([*head, "", *lines]).rstrip() + "\n"
+
+
+def _wrapped(sentence: str) -> list[str]:
+    import textwrap
+
+    return [f"# {line}" for line in textwrap.wrap(sentence, 86)]
+
+
+def _toml_line(name: str, value: Any) -> str:
+    if value is None:
+        return f"# {name} = none"
+    if isinstance(value, bool):
+        return f"{name} = {str(value).lower()}"
+    return f"{name} = {json.dumps(value)}"
+
+
+def environment_names(env: Any) -> list[str]:
+    """What can be changed in an environment and its observer, by name."""
+    if isinstance(env, str):
+        return find(env).override_names()
+    params = getattr(env, "default_params", None)
+    return list(getattr(params, "names", []))
+
+
+def _observer_names(env: str) -> set[str]:
+    """The names of an environment's numbers that are its observer's or the cost's."""
+    if env not in REGISTRY:
+        return set()
+    observer = make(env)[1].observer
+    parts = (observer, observer.cost)
+    return {
+        field.name
+        for part in parts
+        if dataclasses.is_dataclass(part)
+        for field in dataclasses.fields(part)
+    }
+
+
+def make_env(
+    spec: RunSpec, env: Any = None, params: Any = None, observer: Any = None
+) -> tuple[Any, Any]:
+    """The environment of a run with its observer, and its parameters.
+
+    Where nobody watches, somebody does who never stops: all runs have the same form.
+
+    Args:
+        spec: the run.
+        env: the user's own environment; None if the spec has an id.
+        params: parameters of that environment; None for its defaults.
+        observer: the user's own `Observer`; None if the spec says who watches.
+    """
+    watcher = spec.observer if observer is None else observer
+    if env is not None:
+        return _own_env(spec, env, params, watcher)
+    overrides = dict(spec.env_numbers)
+    if spec.preset == "paper" and find(spec.env).paper_image:
+        overrides = {"observation": "image"} | overrides
+    made, params = make(spec.env, observer=watcher, **overrides)
+    return _watched(made, params)
+
+
+def _own_env(spec: RunSpec, env: Any, params: Any, watcher: Any) -> tuple[Any, Any]:
+    if isinstance(watcher, str):
+        raise ValueError(
+            "expected an Observer for an environment of your own, got a file: read it "
+            "with termdp.load_observer"
+        )
+    if params is None:
+        params = getattr(env, "default_params", None)
+    if watcher is not None and isinstance(env, ObservedEnvironment):
+        # Another observer, or none: that of before goes.
+        env, params = env.game_env, params.game
+    if isinstance(watcher, Observer):
+        env, params = observe(env, watcher), ObservedParams(params, watcher)
+    elif watcher is False:
+        env, params = _watched(env, params)
+    if not hasattr(env, "observer"):
+        raise ValueError(
+            "expected an environment with an observer, got a bare one: pass "
+            "observer=termdp.Observer(cost), or observer=False if nobody watches"
+        )
+    return env, params.replace(**spec.env_numbers) if spec.env_numbers else params
+
+
+def _watched(env: Any, params: Any) -> tuple[Any, Any]:
+    if isinstance(env, ObservedEnvironment):
+        return env, params
+    nobody = Observer(_no_cost, window=1, bias=1e9)
+    return ObservedEnvironment(env, nobody), ObservedParams(params, nobody)
+
+
+def _no_cost(observation: Any, action: Any) -> float:
+    return 0.0
+
+
+def make_job(
+    spec: RunSpec,
+    env: Any = None,
+    params: Any = None,
+    observer: Any = None,
+    algorithm: Any = None,
+) -> Job:
+    """The job of a run: its environment, method and sizes settled.
+
+    Args:
+        spec: the run.
+        env: the user's own environment, as for `make_env`.
+        params: its parameters.
+        observer: the user's own observer.
+        algorithm: the user's own `Algorithm`.
+    """
+    given = {"env": env, "observer": observer, "algorithm": algorithm}
+    check_unserialised(spec, [name for name, v in given.items() if v is not None])
+    env, params = make_env(spec, env, params, observer)
+    method = spec.resolved_method()
+    window = method.learner_window(remembered_steps(params.observer))
+    config = make_config(
+        spec.preset,
+        env.observation_space(params).shape,
+        window if method.learns_costs else None,
+        algorithm or spec.algorithm,
+        spec.numbers,
+    )
+    return Job(
+        env=env,
+        params=params,
+        methods=(method,) * spec.seeds,
+        seeds=spec.all_seeds,
+        config=config,
+        num_iterations=config.num_iterations(spec.steps),
+    )
+
+
+def check_unserialised(spec: RunSpec, given: list[str]) -> None:
+    """A run needs again what was given to it from Python, and nothing else."""
+    for name in UNSERIALISED:
+        if (name in given) == (name in spec.unserialised):
+            continue
+        has = "its own" if name in spec.unserialised else "no own"
+        call = ", ".join(f"{n}=…" for n in spec.unserialised) or "nothing of your own"
+        raise ValueError(
+            f"expected what the run was begun with, which has {has} {name}: go on from "
+            f"Python, with {call}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers as Python's, which can be written down."""
+    is_number = isinstance(value, np.generic | np.ndarray | jax.Array)
+    return value.item() if is_number and np.ndim(value) == 0 else value

@@ -1,0 +1,1 @@
+"""Costs learned from episodes that are given, with a task whose truth is known."""
