@@ -12,7 +12,7 @@ import pytest
 
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
-from termdp.bench.suites import RECOMMENDER, Column
+from termdp.bench.suites import RECOMMENDER, Column, Row
 from termdp.bench.sweep import sweep
 from termdp.bench.sweep_folder import (
     SweepFolder,
