@@ -13,7 +13,9 @@ TINY = tiny(
 )
 # Rollouts of 32 steps do not fall into three parts: refused when it is compiled.
 BROKEN = Column("broken", "recommender")
-UNEVEN = tiny(ppo={"num_minibatches": 3})
+UNEVEN = dataclasses.replace(
+    TINY, algorithm=dataclasses.replace(TINY.algorithm, num_minibatches=3)
+)
 
 
 def tiny_plan(*methods, seeds=2, columns=(RECOMMENDER,), steps=STEPS, seed=0) -> Plan:

@@ -12,7 +12,7 @@ import pytest
 
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
-from termdp.bench.suites import RECOMMENDER, Column
+from termdp.bench.suites import RECOMMENDER, Column, Row
 from termdp.bench.sweep import sweep
 from termdp.bench.sweep_folder import (
     SweepFolder,
@@ -49,6 +49,33 @@ def test_a_failed_job_is_listed_and_does_not_stop_the_others(swept):
     (failure,) = read_manifest(folder.path)["failures"]
     assert failure["error"] == error
     assert len(failure["runs"]) == 4
+
+
+def test_a_run_that_becomes_nan_fails_alone(tmp_path):
+    # The penalty's square is no float32: the first update after a stop makes NaN of it.
+    spoiled = Row("spoiled", "pg", {"stop_penalty": 1e38})
+    plan = tiny_plan("pg", spoiled, "oracle", seeds=1)
+    (job,) = make_jobs(plan)
+    assert len(job.runs) == 3, "one program, so one job"
+    folder = SweepFolder.create(tmp_path / "out", plan, "command")
+    outcome = sweep(run_local([job]), folder)
+    assert {key.row for key in outcome.finished} == {"pg", "oracle"}
+    (((key,), error),) = outcome.failures
+    assert key == RunKey("recommender", "spoiled", 0)
+    assert error.startswith("expected finite ")
+    assert "of seed 0" in error
+    (failure,) = read_manifest(folder.path)["failures"]
+    assert failure == {"runs": [["recommender", "spoiled", 0]], "error": error}
+    records = {record["row"]: record for record in read_records(folder.path)}
+    assert set(records) == {"pg", "oracle"}
+    assert all(np.isfinite(record["return_mean"]) for record in records.values())
+    assert folder.finished() == {RunKey("recommender", row, 0) for row in records}
+    alone = tiny_plan("pg", "oracle", seeds=1)
+    other = SweepFolder.create(tmp_path / "alone", alone, "command")
+    sweep(run_local(make_jobs(alone)), other)
+    for record in read_records(other.path):
+        found = records[record["row"]]["return_mean"]
+        assert found == pytest.approx(record["return_mean"], rel=1e-3)
 
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):
@@ -219,6 +246,25 @@ def test_the_command_runs_resumes_and_reports(tiny_command, capsys):
     assert (tiny_command / "results" / "smoke" / "report.html").exists()
     speeds = json.loads((tiny_command / "speeds.json").read_text())
     assert speeds["cpu/fast/recommender/feed-forward"]["steps_per_s"] > 0
+
+
+def test_seeds_begin_where_they_are_told_to_and_stay_so(tiny_command, capsys):
+    words = ["bench", "smoke", "--methods", "pg", "--steps", str(STEPS)]
+    main([*words, "--seed", "7", "--seeds", "2", "--json"])
+    assert json.loads(capsys.readouterr().out)["finished"] == 2
+    out = tiny_command / "results" / "smoke"
+    assert [record["seed"] for record in read_records(out)] == [7, 8]
+    assert read_manifest(out)["seed"] == 7
+    before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    for other in ([], ["--seed", "8"]):
+        with pytest.raises(SystemExit) as left:
+            main([*words, *other, "--seeds", "2", "--resume"])
+        assert left.value.code == 2
+        assert "expected seed 7 as in results/smoke, got " in capsys.readouterr().err
+    assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
+    main([*words, "--seed", "7", "--seeds", "3", "--resume"])
+    assert "1 runs finished (2 were there already)" in capsys.readouterr().out
+    assert [record["seed"] for record in read_records(out)] == [7, 8, 9]
 
 
 def test_a_failed_job_means_exit_code_one(tiny_command, capsys, monkeypatch):

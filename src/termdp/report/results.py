@@ -153,12 +153,13 @@ def _sorted(
 
 def _asked(manifests: list[dict[str, Any]]) -> set[RunKey]:
     """Every run that somebody wanted."""
-    return {
-        RunKey(cell.split("/")[0], cell.split("/")[1], seed)
-        for manifest in manifests
-        for cell, seeds in manifest.get("asked", {}).items()
-        for seed in range(seeds)
-    }
+    found = set()
+    for manifest in manifests:
+        first = manifest.get("seed", 0)
+        for cell, seeds in manifest.get("asked", {}).items():
+            column, row = cell.split("/")[:2]
+            found |= {RunKey(column, row, first + place) for place in range(seeds)}
+    return found
 
 
 def _observers(paths: Sequence[Path]) -> list[dict[str, Any]]:

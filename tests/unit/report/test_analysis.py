@@ -261,6 +261,17 @@ def test_rows_with_the_papers_discount_stand_in_the_papers_tables(tmp_path):
     assert "| TermPG, discount 0.97 | 5.00 ± 0.10 |" in controls
 
 
+def test_runs_are_missing_whatever_the_first_seed_is(tmp_path):
+    def one_missing(column, row, seed):
+        return None if (row, seed) == ("pg", 8) else 1.0
+
+    choice = {"envs": ["breakout"], "methods": ["pg", "termpg"], "seed": 7}
+    write_results(tmp_path / "later", one_missing, **choice)
+    found = results.load([tmp_path / "later"])
+    assert found.missing == 1
+    assert sorted(r["seed"] for r in found.records["breakout", "pg"]) == [7, 9]
+
+
 def test_findings_are_plain_data(found, findings):
     data = json.loads(json.dumps(analysis.as_data(found, findings)))
     assert data["cells"]["breakout/termpg"]["mean"] == pytest.approx(8.0)
