@@ -160,6 +160,8 @@ def test_unknown_flags_exit_with_two(capsys, empty_folder):
 
 @pytest.mark.parametrize("extra", ["tensorboard", "wandb"])
 def test_missing_extras_are_named(extra, capsys, monkeypatch, empty_folder):
+    for name in [name for name in sys.modules if name.startswith(f"{extra}.")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, extra, None)
     sentence = refusal(capsys, "train", "recommender", "pg", f"--{extra}")
     assert f"pip install 'termdp[{extra}]'" in sentence

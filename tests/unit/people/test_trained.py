@@ -36,7 +36,7 @@ TINY = tiny(
 
 def agent_of(method, env="backseat", **env_numbers):
     """An agent as it is before its first update."""
-    spec = RunSpec(env, method, steps=16, env_numbers=env_numbers)
+    spec = RunSpec(env, method, steps=2048, env_numbers=env_numbers)
     job = dataclasses.replace(make_job(spec), config=TINY)
     program = TrainProgram(dataclasses.replace(job, num_iterations=1))
     state = jax.tree.map(lambda x: x[0], program.init())
