@@ -36,7 +36,8 @@ def test_grids_and_images_train_as_on_a_gpu(env_id, options, monkeypatch):
     monkeypatch.setattr(layers, "fastest_rows", lambda features: 2)
     spec = RunSpec(env_id, steps=64, numbers=SMALL, env_numbers=options)
     program = TrainProgram(make_job(spec))
-    state, reports = program.advance(program.init(), 2)
+    state, packed = program.advance(program.init(), 2)
+    reports = program.unpack(packed)
     # Parameters and moments are as precise as ever.
     for leaf in jax.tree.leaves((state.policy, state.costs)):
         assert leaf.dtype != jnp.bfloat16

@@ -86,7 +86,7 @@ def all_at_once():
         methods = [FEED_FORWARD[name] for name, _ in PAIRS]
         trainer = make_trainer(methods, [seed for _, seed in PAIRS])
         state, reports = trainer.advance(trainer.init(), ITERATIONS)
-    return traces, state, {name: np.asarray(r) for name, r in reports.items()}
+    return traces, state, trainer.unpack(reports)
 
 
 def test_all_feed_forward_methods_and_seeds_are_traced_once(all_at_once):
@@ -120,7 +120,8 @@ def test_seeds_and_methods_differ(all_at_once):
 def test_a_run_among_others_is_the_run_alone(all_at_once, method):
     _, together, reports = all_at_once
     trainer = make_trainer([FEED_FORWARD[method]], [1])
-    alone, its_reports = trainer.advance(trainer.init(), ITERATIONS)
+    alone, packed = trainer.advance(trainer.init(), ITERATIONS)
+    its_reports = trainer.unpack(packed)
     run = PAIRS.index((method, 1))
     for name, values in its_reports.items():
         np.testing.assert_allclose(
@@ -137,7 +138,7 @@ def test_a_run_among_others_is_the_run_alone(all_at_once, method):
 def test_recurrent_method_trains_and_does_not_mix():
     trainer = make_trainer([METHODS["pg_recurrent"]], [0])
     state, reports = trainer.advance(trainer.init(), ITERATIONS)
-    assert all(np.all(np.isfinite(values)) for values in reports.values())
+    assert np.all(np.isfinite(reports))
     memory = np.asarray(state.rollout_state.carry[0])
     assert np.any(memory != 0)
     with pytest.raises(ValueError, match="all recurrent or all feed-forward"):

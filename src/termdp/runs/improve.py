@@ -91,7 +91,9 @@ def improve(
     )
     report = metrics.of_iteration(rollout, fresh)
     report |= {name: jnp.mean(value) for name, value in policy_report.items()}
-    report |= metrics.troubles(rollout_state.observations, (policy.params, costs))
+    report |= metrics.troubles(
+        rollout_state.observations, (policy.params, costs and costs.average)
+    )
     new_state = replace(
         state,
         iteration=state.iteration + 1,

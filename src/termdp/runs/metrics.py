@@ -36,28 +36,36 @@ LATEST_NAMES = ("cost_loss", "policy_loss", "value_loss", "entropy", "kl", "kl_c
 def of_iteration(rollout: Rollout, fresh: FreshCosts | None) -> Metrics:
     """Sums over one rollout, by name."""
     ended = rollout.ended
-    sums = {
-        "steps": jnp.float32(ended.size),
-        "episodes": jnp.sum(ended),
-        "reward_sum": jnp.sum(rollout.rewards),
-        "return_sum": jnp.sum(jnp.where(ended, rollout.episode_returns, 0.0)),
-        "length_sum": jnp.sum(jnp.where(ended, rollout.episode_lengths, 0)),
-        "stops": jnp.sum(rollout.stopped),
-        "game_overs": jnp.sum(rollout.game_over),
-        "truncations": jnp.sum(rollout.truncated),
+    terms = {
+        "steps": jnp.ones(ended.shape),
+        "episodes": ended,
+        "reward_sum": rollout.rewards,
+        "return_sum": jnp.where(ended, rollout.episode_returns, 0.0),
+        "length_sum": jnp.where(ended, rollout.episode_lengths, 0),
+        "stops": rollout.stopped,
+        "game_overs": rollout.game_over,
+        "truncations": rollout.truncated,
     }
     if rollout.truth is not None:
         costs = rollout.truth.costs
-        sums |= {
-            "true_cost": jnp.sum(costs),
-            "true_cost_sq": jnp.sum(costs**2),
-            "true_survival_sum": jnp.sum(1.0 - rollout.truth.stop_probabilities),
+        terms |= {
+            "true_cost": costs,
+            "true_cost_sq": costs**2,
+            "true_survival_sum": 1.0 - rollout.truth.stop_probabilities,
         }
+    further: Metrics = {}
     if fresh is not None:
-        sums |= _against_stops(rollout, fresh)
+        stop_terms, further = _against_stops(rollout, fresh)
+        terms |= stop_terms
         if rollout.truth is not None:
-            sums |= _against_truth(rollout, fresh)
-    return sums
+            terms |= _against_truth(rollout, fresh)
+    return _summed(terms) | further
+
+
+def _summed(terms: dict[str, jax.Array]) -> Metrics:
+    """Each term `[T, B]` summed up; together, since each sum alone is a program more."""
+    stacked = jnp.stack([term.astype(jnp.float32) for term in terms.values()])
+    return dict(zip(terms, jnp.sum(stacked, axis=(1, 2)), strict=True))
 
 
 def troubles(observations: Any, learned: Any) -> Metrics:
@@ -70,12 +78,18 @@ def troubles(observations: Any, learned: Any) -> Metrics:
 
 def _not_finite(tree: Any) -> jax.Array:
     leaves = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
-    counts = [jnp.sum(~jnp.isfinite(leaf)) for leaf in leaves]
-    return jnp.asarray(sum(counts), jnp.int32)
+    if not leaves:
+        return jnp.float32(0)
+    flat = jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+    return jnp.sum(~jnp.isfinite(flat), dtype=jnp.float32)
 
 
-def _against_stops(rollout: Rollout, fresh: FreshCosts) -> Metrics:
-    """How well the learned probabilities fit the stops that came."""
+def _against_stops(rollout: Rollout, fresh: FreshCosts) -> tuple[Metrics, Metrics]:
+    """How well the learned probabilities fit the stops that came.
+
+    Returns:
+        Terms to be summed, `[T, B]` each, and what is no such sum.
+    """
     # Steps on which the game itself ended could not have been stops.
     labelled = ~rollout.game_over
     logits = fresh.accumulated.mean - fresh.bias
@@ -84,28 +98,49 @@ def _against_stops(rollout: Rollout, fresh: FreshCosts) -> Metrics:
     place = (jnp.clip(logits, -9.0, 0.99) + 9.0) * (CALIBRATION_BINS / 10.0)
     in_bin = jax.nn.one_hot(place.astype(jnp.int32), CALIBRATION_BINS)
     deviations = jnp.std(fresh.members, axis=(0, 2))
-    return {
-        "brier_sum": jnp.sum(error**2),
-        "labelled": jnp.sum(labelled),
-        "calibration": jnp.einsum("tb,tbk->k", error, in_bin),
-        "dead_members": jnp.sum(deviations < 0.01),
-        "survival_sum": jnp.sum(jax.nn.sigmoid(-fresh.accumulated.logit)),
+    terms = {
+        "brier_sum": error**2,
+        "labelled": labelled,
+        "survival_sum": jax.nn.sigmoid(-fresh.accumulated.logit),
     }
+    further = {
+        "calibration": jnp.einsum("tb,tbk->k", error, in_bin),
+        "dead_members": jnp.sum(deviations < 0.01, dtype=jnp.float32),
+    }
+    return terms, further
 
 
 def _against_truth(rollout: Rollout, fresh: FreshCosts) -> Metrics:
-    """How far the learned costs are from the true ones."""
+    """How far the learned costs are from the true ones: terms, `[T, B]` each."""
     assert rollout.truth is not None
     truth, guess = rollout.truth.costs, jnp.mean(fresh.members, axis=1)
     return {
-        "cost_abs_error": jnp.sum(jnp.abs(guess - truth)),
-        "cost_guess": jnp.sum(guess),
-        "cost_guess_sq": jnp.sum(guess**2),
-        "cost_product": jnp.sum(truth * guess),
-        "window_cost_abs_error": jnp.sum(
-            jnp.abs(fresh.accumulated.mean - rollout.truth.window_costs)
+        "cost_abs_error": jnp.abs(guess - truth),
+        "cost_guess": guess,
+        "cost_guess_sq": guess**2,
+        "cost_product": truth * guess,
+        "window_cost_abs_error": jnp.abs(
+            fresh.accumulated.mean - rollout.truth.window_costs
         ),
     }
+
+
+def pack(report: Metrics) -> jax.Array:
+    """All numbers of a report as one row, in the order of their names."""
+    return jnp.concatenate(
+        [jnp.ravel(report[name]).astype(jnp.float32) for name in sorted(report)]
+    )
+
+
+def unpack(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Reports:
+    """Undo `pack`: rows `[..., K]` to `[..., *shape]` by name."""
+    found, place = {}, 0
+    for name in sorted(shapes):
+        size = math.prod(shapes[name])
+        part = rows[..., place : place + size]
+        found[name] = part.reshape(*rows.shape[:-1], *shapes[name])
+        place += size
+    return found
 
 
 def summarise(reports: Reports, method: Method) -> dict[str, Any]:

@@ -5,6 +5,7 @@ them, and a loop on the device runs a chunk of iterations without coming back to
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from termdp.runs.collect import Mind, collect, initial_rollout_state
 from termdp.runs.config import TrainConfig, remembered_steps
 from termdp.runs.cost_features import NUM_FEATURES, empty_memory
 from termdp.runs.improve import Recipe, TrainState, improve
-from termdp.runs.metrics import Metrics
+from termdp.runs.metrics import Metrics, Reports, pack, unpack
 
 RUNS = "runs"  # the axis that devices share
 
@@ -170,6 +171,7 @@ class TrainProgram:
         self._start: Any = jax.jit(self._over_runs(self._start_run))
         self._compiled_start: Any = None
         self.compile_seconds = 0.0
+        self._shapes: dict[str, tuple[int, ...]] = {}
 
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
@@ -207,13 +209,13 @@ class TrainProgram:
 
     def advance(
         self, states: TrainState, num_iterations: int
-    ) -> tuple[TrainState, Metrics]:
+    ) -> tuple[TrainState, jax.Array]:
         """Run a chunk of iterations of all runs in one call to the device.
 
         A program that was compiled for more iterations serves for fewer.
 
         Returns:
-            The new states and the reports, `[R, num_iterations, ...]`.
+            The new states and the reports, packed: see `unpack`.
         """
         fitting = [room for room in self._compiled if room >= num_iterations]
         room = min(fitting, default=num_iterations)
@@ -222,8 +224,12 @@ class TrainProgram:
             states, self.method_params, self.params, count
         )
         if num_iterations < room:
-            reports = jax.tree.map(lambda rows: rows[:, :num_iterations], reports)
+            reports = reports[:, :num_iterations]
         return states, reports
+
+    def unpack(self, reports: Any) -> Reports:
+        """Reports of `advance` on the host, by name: `[R, num_iterations, ...]`."""
+        return unpack(np.asarray(reports), self._shapes)
 
     def compile(self, most_iterations: int) -> Any:
         """The compiled chunk; ahead of use, so that compilation can be timed apart."""
@@ -251,7 +257,7 @@ class TrainProgram:
         params: Any,
         count: jax.Array,
         most_iterations: int,
-    ) -> tuple[TrainState, Metrics]:
+    ) -> tuple[TrainState, jax.Array]:
         def run(
             state: TrainState, method: MethodParams, params: Any, count: jax.Array
         ) -> Any:
@@ -261,19 +267,17 @@ class TrainProgram:
                 params = self.job.params if params is None else params
                 return train_iteration(self.recipe, self.job.env, params, method, state)
 
-            def step(at: jax.Array, carry: Any) -> tuple[TrainState, Metrics]:
-                state, reports = carry
+            def step(at: jax.Array, carry: Any) -> tuple[TrainState, jax.Array]:
+                state, rows = carry
                 state, report = one(state, method, params)
                 write = jax.lax.dynamic_update_index_in_dim
-                return state, jax.tree.map(
-                    lambda rows, row: write(rows, row, at, 0), reports, report
-                )
+                return state, write(rows, pack(report), at, 0)
 
             _, shapes = jax.eval_shape(one, state, method, params)
-            reports = jax.tree.map(
-                lambda x: jnp.zeros((most_iterations, *x.shape), x.dtype), shapes
-            )
-            return jax.lax.fori_loop(0, count, step, (state, reports))
+            self._shapes = {name: report.shape for name, report in shapes.items()}
+            width = sum(math.prod(shape) for shape in self._shapes.values())
+            rows = jnp.zeros((most_iterations, width))
+            return jax.lax.fori_loop(0, count, step, (state, rows))
 
         return self._over_runs(run, shared=1)(states, method, params, count)
 

@@ -96,7 +96,7 @@ class Runner:
         self.taken = 0  # iterations whose reports are here
         self.seconds = 0.0
         self.compile_seconds = 0.0
-        self._pending: dict[str, Any] | None = None
+        self._pending: Any = None
         self._pace: float | None = None  # seconds per iteration
         self._metrics_length = 0
 
@@ -176,7 +176,7 @@ class Runner:
         """Read the reports of the chunk that is under way, check, write, tell."""
         if self._pending is None:
             return
-        new = {name: np.asarray(report) for name, report in self._pending.items()}
+        new = self.program.unpack(self._pending)
         self._pending = None
         count = self.done - self.taken
         now = time.perf_counter()

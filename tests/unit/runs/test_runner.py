@@ -101,15 +101,15 @@ def test_reports_are_complete_whatever_the_chunks(program):
 
 def test_a_broken_run_leaves_the_others_alone(program, monkeypatch):
     """Reports of the second run are made NaN on their way to the host."""
-    advance = program.advance
+    unpack = program.unpack
 
-    def broken(state, count):
-        state, reports = advance(state, count)
+    def broken(packed):
+        reports = unpack(packed)
         losses = np.array(reports["value_loss"])
         losses[1] = np.nan
-        return state, reports | {"value_loss": losses}
+        return reports | {"value_loss": losses}
 
-    monkeypatch.setattr(program, "advance", broken)
+    monkeypatch.setattr(program, "unpack", broken)
     with pytest.raises(ValueError, match="value_loss became .* training has stopped"):
         Runner(program).run()
     runner = Runner(program, raise_troubles=False)
