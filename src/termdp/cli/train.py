@@ -51,9 +51,18 @@ def _flags(group: str) -> type:
     fields = []
     for name, field in GROUPS[group].items():
         expected = expectation(TYPES[name], field.metadata)
-        about = f"{field.metadata['about']} {expected.capitalize()}."
+        says_something = field.metadata["choices"] or any(
+            limit is not None for limit in field.metadata["limits"].values()
+        )
+        about = field.metadata["about"]
+        about += f" {expected.capitalize()}." if says_something else ""
         old = [f"--{a.replace('_', '-')}" for a, new in ALIASES.items() if new == name]
-        arg = tyro.conf.arg(help=about, metavar=_metavar(name), aliases=old or None)
+        arg = tyro.conf.arg(
+            help=about,
+            help_behavior_hint="",
+            metavar=_metavar(name),
+            aliases=old or None,
+        )
         fields.append((name, Annotated[str | None, arg], None))
     name = f"{group.title().replace(' ', '')}Flags"
     made = dataclasses.make_dataclass(name, fields, frozen=True)

@@ -20,7 +20,7 @@ def learning_figure(steps: np.ndarray, curves: dict[str, np.ndarray]) -> Any:
     """Return, stop rate and cost correlation over training.
 
     Args:
-        steps: decisions at the points of the curves.
+        steps: where the curves' points are.
         curves: by name, `[methods, seeds, points]`.
     """
     import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ def learning_figure(steps: np.ndarray, curves: dict[str, np.ndarray]) -> Any:
             colour = COLOURS[method]
             axis.plot(steps / 1000, mean, color=colour, label=NAMES[method])
             axis.fill_between(steps / 1000, low, high, color=colour, alpha=0.2, lw=0)
-        _tidy(axis, title, "thousand decisions")
+        _tidy(axis, title, "thousand steps")
         if name != "return_mean":
             axis.set_ylim(max(axis.get_ylim()[0], -0.02), min(axis.get_ylim()[1], 1.02))
     axes[0].set_ylim(bottom=0)
