@@ -180,33 +180,27 @@ def place_of(
     Never silently another one than in training: what cannot be known is asked for.
     """
     spec = agent.card.spec
+    own = observer if isinstance(observer, Observer) else None
     if env is None:
+        given = () if observer is None else ("observer",)
         for name in ("env", "observer"):
-            if name in spec.unserialised and not (
-                name == "observer" and observer is not None
-            ):
+            if name in spec.unserialised and name not in given:
                 raise ValueError(
                     f"expected {name}=…, since the agent was trained with {name} of "
                     "your own, which no file can hold"
                 )
-        env, params = make_env(spec.with_observer(observer), observer=_own(observer))
+        env, params = make_env(spec.with_observer(observer), observer=own)
     elif isinstance(env, str):
-        there = RunSpec(env=env, preset=spec.preset)
-        env, params = make_env(there.with_observer(observer), observer=_own(observer))
+        there = RunSpec(env=env, preset=spec.preset).with_observer(observer)
+        env, params = make_env(there, observer=own)
     else:
+        # The numbers of training, if it is the environment of training as it was.
         same = params is None and getattr(env, "name", None) == spec.env
         numbers = spec.env_numbers if same and observer is None else {}
         there = RunSpec(env=spec.env, env_numbers=numbers, unserialised=("env",))
-        watcher = observer if observer is not None else None
-        env, params = make_env(
-            there.with_observer(observer), env, params, _own(watcher)
-        )
+        env, params = make_env(there.with_observer(observer), env, params, own)
     _check_fits(agent, env, params)
     return env, params
-
-
-def _own(observer: Any) -> Observer | None:
-    return observer if isinstance(observer, Observer) else None
 
 
 def _check_fits(agent: Agent, env: Any, params: Any) -> None:
