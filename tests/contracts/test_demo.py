@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from termdp.report import demo
+from termdp.runs.evaluate import Evaluation
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def test_everything_is_on_the_page(small, tmp_path):
 
 def test_costs_are_compared_step_by_step(small):
     settings, results, _ = small
-    truths, guesses = demo.cost_pairs(results, settings)
+    truths, guesses = demo.cost_pairs(results)
     assert len(truths) == settings.seeds
     # Notifier: a step costs nothing or 3.5 to 5.5.
     assert all(((t == 0) | ((t >= 3.5) & (t <= 5.5))).all() for t in truths)
@@ -50,5 +51,12 @@ def test_a_difference_is_claimed_only_when_its_interval_excludes_zero(
     small, gaps, words
 ):
     _, results, _ = small
-    returns = {"pg": np.zeros(3), "termpg": np.array(gaps), "oracle": np.zeros(3)}
-    assert words in demo.verdict(dataclasses.replace(results, returns=returns))
+
+    def played(returns):
+        return [
+            Evaluation(np.array([value]), np.ones(1), np.array(["stopped"], object))
+            for value in returns
+        ]
+
+    each = {"pg": played(np.zeros(3)), "termpg": played(gaps)}
+    assert words in demo.verdict(dataclasses.replace(results, played=each))

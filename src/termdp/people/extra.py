@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-PACKAGES = ("msgspec", "sqlalchemy", "starlette", "uvicorn")
+PACKAGES = ("sqlalchemy", "starlette", "uvicorn")
 
 
 @contextlib.contextmanager
