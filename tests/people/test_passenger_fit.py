@@ -1,5 +1,6 @@
 """The window classifier: labels, packing, calibration, and the window it finds."""
 
+import base64
 import dataclasses
 import json
 from importlib.resources import as_file, files
@@ -204,7 +205,9 @@ def test_the_folder_of_results(fitted):
     assert set(summary["supervisors"]) == {"pooled", *(p.name for p in PASSENGERS)}
     page = (fitted / "index.html").read_text()
     for name in ("windows.svg", "calibration.svg", "moments.svg", "delays.svg"):
-        assert (fitted / name).stat().st_size > 5000 and name in page
+        drawing = (fitted / name).read_bytes()
+        assert len(drawing) > 5000
+        assert base64.b64encode(drawing).decode() in page
     assert (fitted / "observer-simulated-ada.safetensors").exists()
     assert not list(fitted.parent.glob(".*draft"))
 

@@ -5,11 +5,12 @@ its files into Parquet.
 """
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from termdp.files import draft_of
 
 Curve = dict[str, np.ndarray]
 
@@ -22,20 +23,17 @@ def has_parquet() -> bool:
 def write_curve(stem: Path, curve: Curve) -> Path:
     """Write columns of equal length in one rename; returns the file's path."""
     path = with_suffix(stem, ".parquet" if has_parquet() else ".npz")
-    draft = path.with_name(f".{path.name}.draft")
-    if path.suffix == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+    with draft_of(path) as draft:
+        if path.suffix == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(curve), draft, compression="zstd")
-    else:
-        with draft.open("wb") as file:
+            pq.write_table(pa.table(curve), draft, compression="zstd")
+        else:
             # mypy takes a column for the flag that numpy's signature has.
             columns: dict[str, Any] = curve
-            np.savez_compressed(file, **columns)
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+            with draft.open("wb") as file:
+                np.savez_compressed(file, **columns)
     return path
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from flax import struct
 
 from termdp.cost_network import CostNetwork
@@ -141,7 +142,8 @@ def running_mean(
     if averaging == 0.0:
         return params
     decay = jnp.minimum(averaging, count / (count + 9.0))
-    return jax.tree.map(lambda m, p: decay * m + (1.0 - decay) * p, mean, params)
+    found: CostParams = optax.incremental_update(params, mean, 1.0 - decay)
+    return found
 
 
 def learning_rate(config: CostConfig, count: jax.Array) -> jax.Array | float:
@@ -199,7 +201,8 @@ def ensemble_loss(
     logits, costs = jax.vmap(of_member)(
         params, segments.obs, segments.actions, segments.starts
     )
-    entropy = cross_entropy(logits, segments.labels) * segments.weights
+    entropy = optax.sigmoid_binary_cross_entropy(logits, segments.labels)
+    entropy = entropy * segments.weights
     per_member = entropy.sum(axis=(1, 2))
     prior = sparsity * magnitude(costs).mean(axis=(1, 2)).sum()
     return per_member.sum() / segments.expected_steps + prior, per_member
@@ -208,8 +211,3 @@ def ensemble_loss(
 def magnitude(costs: jax.Array) -> jax.Array:
     """|c|, rounded off below 0.01 so that it can be differentiated."""
     return jnp.sqrt(costs**2 + 0.01**2) - 0.01
-
-
-def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
-    """−y·log ρ(z) − (1 − y)·log(1 − ρ(z)), per example, without overflow."""
-    return jax.nn.softplus(logits) - labels * logits

@@ -24,14 +24,14 @@ from termdp.report.tables import (
 )
 from termdp.report.words import conclusions
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 def write_report(
     results: Results,
     findings: Findings,
     out: Path,
-    tell: Tell = lambda words: None,
+    on_progress: OnProgress = lambda words: None,
 ) -> Path:
     """Write `report.html`, `tables.md` and `figures/`; returns the page's path.
 
@@ -39,7 +39,7 @@ def write_report(
         results: what was measured.
         findings: what follows from it.
         out: the folder.
-        tell: hears what is being drawn.
+        on_progress: gets what is being drawn, in words.
     """
     out.mkdir(parents=True, exist_ok=True)
     sentences = conclusions(results, findings)
@@ -56,11 +56,11 @@ def write_report(
     page.findings(sentences)
     page.heading("Returns")
     _add_tables(page, headline)
-    _add_score_figures(page, results, out, tell)
+    _add_score_figures(page, results, out, on_progress)
     page.heading("Comparisons")
-    _add_comparisons(page, findings, results, comparison, out, tell)
+    _add_comparisons(page, findings, results, comparison, out, on_progress)
     page.heading("Learning")
-    _add_curves(page, results, out, tell)
+    _add_curves(page, results, out, on_progress)
     page.heading("Details")
     _add_tables(page, details)
     page.heading("Where this comes from")
@@ -118,9 +118,11 @@ def _add_tables(page: Page, tables: list[Table]) -> None:
         page.table(table)
 
 
-def _add_score_figures(page: Page, results: Results, out: Path, tell: Tell) -> None:
+def _add_score_figures(
+    page: Page, results: Results, out: Path, on_progress: OnProgress
+) -> None:
     for number, (_, columns) in enumerate(column_groups(results), start=1):
-        tell("final returns")
+        on_progress("final returns")
         figure = figures.final_scores(results, columns)
         page.plot(
             figures.save(figure, out / "figures", f"final_{number}"),
@@ -135,9 +137,9 @@ def _add_comparisons(
     results: Results,
     tables: list[Table],
     out: Path,
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> None:
-    tell("comparisons")
+    on_progress("comparisons")
     drawn = (
         (
             "improvement",
@@ -157,19 +159,21 @@ def _add_comparisons(
     _add_tables(page, tables)
 
 
-def _add_curves(page: Page, results: Results, out: Path, tell: Tell) -> None:
+def _add_curves(
+    page: Page, results: Results, out: Path, on_progress: OnProgress
+) -> None:
     for group, (words, rows) in enumerate(_curve_groups(results), start=1):
         for part, (_, columns) in enumerate(column_groups(results), start=1):
             shown = [c for c in columns if any(results.curves_of(c, r) for r in rows)]
             if not shown:
                 continue
-            tell(f"learning curves: {words}")
+            on_progress(f"learning curves: {words}")
             figure = figures.learning_curves(results, rows, shown)
             page.plot(
                 figures.save(figure, out / "figures", f"learning_{group}_{part}"),
                 f"{words}. Return while training; bands: 95% t interval over seeds.",
             )
-    tell("cost errors")
+    on_progress("cost errors")
     row = next(iter(results.of("termpg")), "termpg")
     figure = figures.cost_errors(results, results.columns, row)
     if figure is not None:

@@ -311,6 +311,11 @@ def make_env(
 
 
 def _own_env(spec: RunSpec, env: Any, params: Any, watcher: Any) -> tuple[Any, Any]:
+    if hasattr(env, "unwrapped"):
+        raise ValueError(
+            "expected a JAX environment (gymnax's API), which can be compiled, got a "
+            "Gymnasium one: agents can be evaluated on it (termdp.evaluate), not trained"
+        )
     if isinstance(watcher, str):
         raise ValueError(
             "expected an Observer for an environment of your own, got a file: read it "

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -157,6 +158,12 @@ def test_an_environment_of_ones_own_needs_an_observer_or_the_word_that_nobody_wa
     assert float(params.observer.bias) == 2.0
     _, params = make_env(dataclasses.replace(spec, env_numbers={"bias": 5.0}), env)
     assert float(params.observer.bias) == 5.0
+
+
+def test_a_gymnasium_environment_is_refused_for_training():
+    env = gymnasium.make("CartPole-v1")
+    with pytest.raises(ValueError, match="got a Gymnasium one"):
+        termdp.train(env, "pg", steps=2048)
 
 
 def test_what_no_file_can_hold_must_be_given_again():

@@ -3,10 +3,9 @@
 DIR/observer.safetensors    the pooled observer: `--observer` of `termdp train`
 DIR/observer-NAME.safetensors   one for each supervisor with enough stops
 DIR/summary.json            what was found, with intervals
-DIR/index.html              the same to look at, with the figures beside it
+DIR/index.html              the same to look at, figures included
 """
 
-import html
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.files import draft_of, write_json
 from termdp.observer_file import save_observer
+from termdp.pages import Page, Table
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
 from termdp.people.models.window_choice import HeldOut
@@ -57,7 +57,7 @@ def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[st
             save_observer(draft / observer_name(name), observer, facts)
         fit_figures.save_figures(draft, fit, seed)
         write_json(draft / "summary.json", summary)
-        (draft / "index.html").write_text(_page(summary), encoding="utf-8")
+        _page(summary, draft).save(draft / "index.html")
     return summary
 
 
@@ -146,42 +146,34 @@ def _curve(found: HeldOut, seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def _page(summary: dict[str, Any]) -> str:
+def _page(summary: dict[str, Any], figures: Path) -> Page:
     low, high = summary["chosen_window_interval"]
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{row['reviews']}</td><td>{row['stops']}</td>"
-        f"<td>{row['bias']:.2f}</td><td>"
-        + html.escape(
-            "; ".join(
-                f"{m['percept']} {m['extra_cost']:+.2f}" for m in row["minds"][:3]
-            )
-        )
-        + "</td></tr>"
+    page = Page(
+        f"{summary['study']}: what made them stop",
+        f"{summary['stops']} stops in {summary['reviews']} reviews.",
+    )
+    page.paragraph(
+        f"Chosen window: {summary['chosen_window']} steps (95% of bootstraps within "
+        f"{low} and {high}). Window of the saved observers: {summary['window']}. "
+        f"Reaction delay: {summary['reaction_delay']} steps."
+    )
+    rows = [
+        [
+            name,
+            str(row["reviews"]),
+            str(row["stops"]),
+            f"{row['bias']:.2f}",
+            _minds(row),
+        ]
         for name, row in summary["supervisors"].items()
-    )
-    figures = "".join(
-        f'<figure><img src="{name}" alt="{html.escape(text)}"><figcaption>'
-        f"{html.escape(text)}</figcaption></figure>"
-        for name, text in _CAPTIONS.items()
-    )
-    name = html.escape(summary["study"])
-    return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{name}: fitted observer</title>
-<meta name="viewport" content="width=device-width">
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; color: #1a202c }}
-table {{ border-collapse: collapse }} td, th {{ padding: .2rem .8rem; text-align: left;
-  border-bottom: 1px solid #e2e8f0 }}
-figure {{ margin: 2rem 0 }} img {{ max-width: 100% }} figcaption {{ color: #4a5568 }}
-</style>
-<h1>{name}</h1>
-<p>{summary["stops"]} stops in {summary["reviews"]} reviews. Chosen window:
-<b>{summary["chosen_window"]} steps</b> (95% of bootstraps within {low} and {high});
-window of the saved observers: {summary["window"]}. Reaction delay:
-{summary["reaction_delay"]} steps.</p>
-<table><tr><th>model</th><th>reviews</th><th>stops</th><th>bias</th>
-<th>extra cost of steps with …</th></tr>{rows}</table>
-{figures}
-</html>
-"""
+    ]
+    headings = ["model", "reviews", "stops", "bias", "extra cost of steps with …"]
+    page.table(Table("", "", headings, rows))
+    for name, caption in _CAPTIONS.items():
+        page.plot((figures / name).read_bytes(), caption)
+    return page
+
+
+def _minds(row: dict[str, Any]) -> str:
+    most = row["minds"][:3]
+    return "; ".join(f"{found['percept']} {found['extra_cost']:+.2f}" for found in most)
