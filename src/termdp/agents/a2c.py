@@ -12,45 +12,24 @@ import jax.numpy as jnp
 import optax
 
 from termdp.agents.update import (
+    AdamSettings,
     Examples,
     Learner,
     Metrics,
     PolicyState,
-    adam,
     forward,
     split,
     standardise,
 )
-from termdp.settings import check, number
+from termdp.settings import number
 
 
 @dataclasses.dataclass(frozen=True)
-class A2CConfig:
+class A2CConfig(AdamSettings):
     """Settings of A2C; an `Algorithm`."""
 
-    learning_rate: float = number(
-        2e-3, "Adam's step size, for policy and value.", above=0
-    )
-    anneal: bool = number(True, "Let the step size fall linearly to zero over the run.")
-    adam_eps: float = number(1e-5, "Adam's ε.", above=0)
-    max_grad_norm: float | None = number(
-        0.5, "Bound on the gradient's norm; none for no bound.", above=0
-    )
     value_coef: float = number(0.5, "Weight of the value loss.", least=0)
     entropy_coef: float = number(0.01, "Weight of the entropy bonus.", least=0)
-
-    def __post_init__(self) -> None:
-        """Refuse impossible values."""
-        check(self)
-
-    def updates(self) -> int:
-        """Steps of the optimiser per iteration."""
-        return 1
-
-    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
-        """Adam, its rate at zero after the last rollout of the run."""
-        total = num_iterations if self.anneal else None
-        return adam(self.learning_rate, total, self.adam_eps, self.max_grad_norm)
 
     def initial_extra(self) -> tuple[()]:
         """Nothing."""

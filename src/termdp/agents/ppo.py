@@ -13,32 +13,24 @@ import jax.numpy as jnp
 import optax
 
 from termdp.agents.update import (
+    AdamSettings,
     Examples,
     Learner,
     Metrics,
     PolicyState,
-    adam,
     cast_kernels,
     forward,
     split,
     standardise,
     with_cast_kernels,
 )
-from termdp.settings import check, number
+from termdp.settings import number
 
 
 @dataclasses.dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(AdamSettings):
     """Settings of PPO; an `Algorithm`."""
 
-    learning_rate: float = number(
-        2e-3, "Adam's step size, for policy and value.", above=0
-    )
-    anneal: bool = number(True, "Let the step size fall linearly to zero over the run.")
-    adam_eps: float = number(1e-5, "Adam's ε.", above=0)
-    max_grad_norm: float | None = number(
-        0.5, "Bound on the gradient's norm; none for no bound.", above=0
-    )
     num_epochs: int = number(4, "Passes over each rollout.", least=1)
     num_minibatches: int = number(16, "Parts of a rollout, per pass.", least=1)
     clip: float = number(
@@ -54,18 +46,9 @@ class PPOConfig:
         0.05, "KL divergence per update that the penalty aims at.", above=0
     )
 
-    def __post_init__(self) -> None:
-        """Refuse impossible values."""
-        check(self)
-
     def updates(self) -> int:
         """Steps of the optimiser per iteration."""
         return self.num_epochs * self.num_minibatches
-
-    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
-        """Adam, its rate at zero after the last minibatch of the run."""
-        total = num_iterations * self.updates() if self.anneal else None
-        return adam(self.learning_rate, total, self.adam_eps, self.max_grad_norm)
 
     def initial_extra(self) -> jax.Array:
         """The KL penalty's coefficient."""

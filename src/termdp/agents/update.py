@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from termdp.agents.actor_critic import Actor, PolicyInput
+from termdp.settings import check, number
 
 
 @dataclass(frozen=True)
@@ -88,28 +89,36 @@ class Algorithm(Protocol):
         """Improve the policy on one rollout."""
 
 
-def adam(
-    learning_rate: float,
-    num_updates: int | None,
-    eps: float,
-    max_grad_norm: float | None,
-) -> optax.GradientTransformation:
-    """Adam with a bound on the gradient.
+@dataclass(frozen=True)
+class AdamSettings:
+    """What the algorithms share: Adam, and how its step size falls over a run."""
 
-    Args:
-        learning_rate: at the start.
-        num_updates: updates after which the rate has fallen linearly to zero; None keeps
-            it constant.
-        eps: Adam's ε.
-        max_grad_norm: bound on the gradient's norm; None for none.
-    """
-    rate: Any = learning_rate
-    if num_updates is not None:
-        rate = optax.linear_schedule(learning_rate, 0.0, num_updates)
-    optimiser = optax.adam(rate, eps=eps)
-    if max_grad_norm is None:
-        return optimiser
-    return optax.chain(optax.clip_by_global_norm(max_grad_norm), optimiser)
+    learning_rate: float = number(
+        2e-3, "Adam's step size, for policy and value.", above=0
+    )
+    anneal: bool = number(True, "Let the step size fall linearly to zero over the run.")
+    adam_eps: float = number(1e-5, "Adam's ε.", above=0)
+    max_grad_norm: float | None = number(
+        0.5, "Bound on the gradient's norm; none for no bound.", above=0
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        check(self)
+
+    def updates(self) -> int:
+        """Steps of the optimiser per iteration."""
+        return 1
+
+    def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
+        """Adam with a bound on the gradient, its rate at zero after the last update."""
+        rate: Any = self.learning_rate
+        if self.anneal:
+            rate = optax.linear_schedule(rate, 0.0, num_iterations * self.updates())
+        optimiser = optax.adam(rate, eps=self.adam_eps)
+        if self.max_grad_norm is None:
+            return optimiser
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optimiser)
 
 
 def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:

@@ -180,6 +180,11 @@ def place_of(
     Never silently another one than in training: what cannot be known is asked for.
     """
     spec = agent.card.spec
+    if params is not None and (env is None or isinstance(env, str)):
+        raise ValueError(
+            "expected params only with an environment of your own: change the numbers "
+            "of a listed one with termdp.make, and pass what it returns"
+        )
     own = observer if isinstance(observer, Observer) else None
     if env is None:
         given = () if observer is None else ("observer",)
@@ -215,20 +220,9 @@ def _check_fits(agent: Agent, env: Any, params: Any) -> None:
         )
 
 
-@functools.partial(
-    jax.jit, static_argnames=("actor", "env", "num_steps", "deterministic")
+_collect = jax.jit(
+    collect, static_argnames=("actor", "env", "num_steps", "deterministic")
 )
-def _collect(
-    actor: Actor,
-    mind: Mind,
-    env: Any,
-    params: Any,
-    state: RolloutState,
-    key: jax.Array,
-    num_steps: int,
-    deterministic: bool,
-) -> tuple[RolloutState, Rollout]:
-    return collect(actor, mind, env, params, state, key, num_steps, deterministic)
 
 
 def _play(

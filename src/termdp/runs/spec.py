@@ -303,6 +303,11 @@ def make_env(
     watcher = spec.observer if observer is None else observer
     if env is not None:
         return _own_env(spec, env, params, watcher)
+    if params is not None:
+        raise ValueError(
+            "expected params only with an environment of your own: give numbers of a "
+            "listed one by name (bias=…, window=…)"
+        )
     overrides = dict(spec.env_numbers)
     if spec.preset == "paper" and find(spec.env).paper_image:
         overrides = {"observation": "image"} | overrides

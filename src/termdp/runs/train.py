@@ -111,6 +111,8 @@ def train(  # noqa: PLR0913 - what users give by name
         init_from=None if init_from is None else str(init_from),
         snapshots=snapshots,
     )
+    if spec.snapshots and out is None:
+        raise ValueError("expected out=… with snapshots: they are kept in its folder")
     # Make the program before the folder: nothing half-written if it cannot be made.
     if "algorithm" in spec.unserialised:
         own["algorithm"] = algorithm

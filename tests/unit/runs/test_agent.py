@@ -226,8 +226,8 @@ def test_repr_fits_one_line(trained):
 
 
 def test_stable_baselines_evaluates_it(trained):
-    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
     import gymnasium
+    from stable_baselines3.common import evaluation
 
     class Board(gymnasium.Env):
         """The counter as a Gymnasium environment: ten steps of reward 1."""

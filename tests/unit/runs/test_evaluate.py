@@ -95,6 +95,9 @@ def test_deterministic_episodes_of_a_deterministic_game_are_all_alike(result):
 def test_an_environment_that_does_not_fit_is_refused(notifier):
     with pytest.raises(ValueError, match=r"observations of shape .* from Breakout"):
         termdp.evaluate(notifier, "breakout", episodes=2)
+    _, params = termdp.make("notifier")
+    with pytest.raises(ValueError, match="params only with an environment of your own"):
+        termdp.evaluate(notifier, params=params, episodes=2)
     for episodes in (0, 10**9):
         with pytest.raises(ValueError, match="expected 1 to 100000 episodes"):
             termdp.evaluate(notifier, episodes=episodes)

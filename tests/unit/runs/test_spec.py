@@ -160,6 +160,14 @@ def test_an_environment_of_ones_own_needs_an_observer_or_the_word_that_nobody_wa
     assert float(params.observer.bias) == 5.0
 
 
+def test_nothing_that_is_given_is_ignored():
+    _, params = termdp.make("notifier")
+    with pytest.raises(ValueError, match="params only with an environment of your own"):
+        termdp.train("notifier", "pg", steps=2048, params=params)
+    with pytest.raises(ValueError, match="out=… with snapshots"):
+        termdp.train("notifier", "pg", steps=2048, snapshots=3)
+
+
 def test_a_gymnasium_environment_is_refused_for_training():
     env = gymnasium.make("CartPole-v1")
     with pytest.raises(ValueError, match="got a Gymnasium one"):
