@@ -217,6 +217,19 @@ def test_runs_are_decided_by_their_key():
     assert (one != other).any()
 
 
+def test_one_step_teaches_nothing_of_the_costs_and_does_no_harm():
+    model = random_model(0, horizon=1)
+    for agent in (
+        TermCRL(model.radius, bonus_scale=0.05),
+        TermCRL(model.radius, bonus_scale=0.05, cost_set="ofuglb"),
+        TermCRL(model.radius, bonus_scale=0.05, cost_set="mixture"),
+        tabular.Thompson(model.radius),
+    ):
+        regret = agent.run(model, 200, 0)
+        assert np.isnan(regret.cost_coverage).all()
+        assert regret.per_episode[-50:].mean() < regret.per_episode[:10].mean()
+
+
 def test_values_too_large_to_be_exact_are_sampled(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("too many")
@@ -254,6 +267,7 @@ def test_small_parts():
         (lambda: TermCRL(1.0, replan="sometimes"), "replan"),
         (lambda: TermCRL(1.0, resolution="fine"), "resolution"),
         (lambda: TermCRL(1.0, cost_set="ball"), "bonus, ofuglb, mixture"),
+        (lambda: TermCRL(1.0, kappa=9.0, cost_set="mixture"), "no kappa"),
         (lambda: KnownCosts(replan=0), "replan"),
         (lambda: IgnoreStops().run(tabular.random(), 0, 0), "1 episode"),
         (lambda: IgnoreStops().run(random_model(0, window=2), 5, 0), "window=2"),

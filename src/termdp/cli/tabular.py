@@ -207,14 +207,9 @@ def _print_table(summary: dict[str, Any]) -> None:
             name,
             *(
                 _with_interval(figures[key])
-                for key in (
-                    "regret",
-                    "slope",
-                    "last_loss",
-                    "cost_error",
-                    "cost_coverage",
-                )
+                for key in ("regret", "slope", "last_loss", "cost_error")
             ),
+            _as_percent(figures["cost_coverage"]),
         )
     Console().print(table)
     rate = summary["cost_error_rate"]
@@ -224,6 +219,10 @@ def _print_table(summary: dict[str, Any]) -> None:
             "covered: share of the visited costs that lie where the agent believes\n"
             f"cost error ∝ n^{rate:.2f} (theory: n^-0.5)"
         )
+
+
+def _as_percent(figure: dict[str, float | None]) -> str:
+    return "–" if figure["mean"] is None else f"{figure['mean']:.0%}"
 
 
 def _with_interval(figure: dict[str, float | None]) -> str:

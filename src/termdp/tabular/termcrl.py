@@ -86,8 +86,8 @@ def plan_optimistically(
 
 
 def informative_costs(shape: tuple[int, int, int]) -> int:
-    """(H − 1)SA: the stop at step H is never seen."""
-    return (shape[0] - 1) * shape[1] * shape[2]
+    """(H − 1)SA, as the stop at step H is never seen; at least 1."""
+    return max((shape[0] - 1) * shape[1] * shape[2], 1)
 
 
 def share_covered(gap: Array, half_width: Array, visits: Array) -> float:
@@ -104,7 +104,7 @@ class TermCRL(OptimisticLearner):
 
     Attributes:
         radius: L, a bound on ‖c‖₂ with the bias absorbed (`model.radius` is the least).
-        kappa: κ; None computes it from the model.
+        kappa: κ of the paper's bonus; None computes it from the model.
         resolution: pitch Δ of the planner's lattice; None chooses one, "exact" plans on
             the reachable sums (tiny models only).
         cost_bonus_scale: factor on the cost bonus alone; None takes `bonus_scale`.
@@ -141,6 +141,11 @@ class TermCRL(OptimisticLearner):
         if self.cost_set not in COST_SETS:
             raise ValueError(
                 f"expected a cost set ({', '.join(COST_SETS)}), got {self.cost_set!r}"
+            )
+        if self.cost_set != "bonus" and self.kappa is not None:
+            raise ValueError(
+                f"expected no kappa with cost_set={self.cost_set!r}, got "
+                f"{self.kappa!r}; κ belongs to the paper's bonus"
             )
 
     def begin(
