@@ -363,7 +363,9 @@ UNTUNED = ("paper's bonus × 1", "OFUGLB", "mixture")
 def later(seeds: int = 5) -> None:
     """Regret and coverage of the paper's bonus, of later sets and of Thompson."""
     print(f"\nseeds 0–{seeds - 1}\n")
-    heading("model", "agent", "episodes", "regret", "last loss", "costs covered", "s")
+    heading(
+        "model", "agent", "episodes", "regret", "last loss", "costs covered", "time (s)"
+    )
     for name, episodes, is_long in (
         ("paper_example", 20_000, False),
         ("chain", 20_000, False),

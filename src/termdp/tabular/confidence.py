@@ -67,7 +67,8 @@ def lipschitz(data: StopData) -> float:
 def ofuglb_radius(dimension: int, slope: float, radius: float, delta: float) -> float:
     """β² = log 1/δ + min over 0 < s ≤ 1 of d log 1/s + 2LGs.
 
-    The minimum is at s = d/(2LG), or at 1 if that is greater.
+    P is the ball shrunk to a share s of its size at ĉ: KL d log 1/s, and no point of it
+    is farther than 2Ls from ĉ. The minimum is at s = d/(2LG), or at 1 if that is more.
 
     Args:
         dimension: d, how many costs can be told from stops: (H − 1)SA.
