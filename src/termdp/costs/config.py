@@ -79,8 +79,8 @@ class CostConfig:
     )
     draw: str = number(
         "segments",
-        "What is drawn of the newest steps: any segments, or whole trajectories as in the paper (long ones "
-        "in pieces).",
+        "What is drawn of the newest steps: any segments, or whole trajectories as in "
+        "the paper (long ones in pieces).",
         choices=DRAWS,
     )
     buffer_steps: int = number(
