@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from termdp.agents.methods import IDENTITY
 from termdp.runs import checkpoint
 from termdp.runs.advice import Adviser
 from termdp.runs.config import flat_numbers
@@ -289,10 +290,7 @@ def configuration(job: Job) -> dict[str, Any]:
     method = job.methods[0]
     return {
         **flat_numbers(method, job.config),
-        "learns_costs": method.learns_costs,
-        "knows_costs": method.knows_costs,
-        "dynamic_discount": method.dynamic_discount,
-        "recurrent": method.recurrent,
+        **{name: getattr(method, name) for name in IDENTITY},
         "algorithm": type(job.config.algorithm).__name__,
     }
 
