@@ -109,6 +109,7 @@ def improve(
     )
     report = metrics.of_iteration(rollout, fresh)
     report |= {name: jnp.mean(value) for name, value in policy_report.items()}
+    report["multiplier"] = shaped.multiplier
     report |= metrics.troubles(
         rollout_state.observations, (policy.params, costs and costs.average)
     )

@@ -230,7 +230,10 @@ class Runner:
             "seed": self.job.seeds[run],
             **summarise(part, self.job.methods[run]),
         }
-        latest = {name: part[name] for name in LATEST_NAMES if name in part}
+        named = LATEST_NAMES
+        if self.job.methods[run].constrained:
+            named = (*named, "multiplier")
+        latest = {name: part[name] for name in named if name in part}
         return row | {name: float(values[-1]) for name, values in latest.items()}
 
     def last_tenth(self, run: int) -> dict[str, Any]:

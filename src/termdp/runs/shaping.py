@@ -32,7 +32,7 @@ class ShapingState:
         value_max: largest value or reward so far, at least 0.
         multiplier: λ.
         pending_cost: Σ of costs since an episode last ended.
-        observed: whether the observer watches (it does, but for an unobserved phase).
+        observed: whether the observer watches; never undone, however long a run is.
         reference: weights of the policy at the end of that phase; None in programs
             without such a method.
     """
@@ -51,7 +51,7 @@ def initial(reference: Any = None) -> ShapingState:
     zero = jnp.zeros(())
     return ShapingState(
         *(zero, zero, zero, zero, zero),
-        observed=jnp.zeros((), bool),
+        observed=jnp.asarray(reference is None),
         # A copy: the first step is told to reuse the memory of each.
         reference=jax.tree.map(jnp.copy, reference),
     )
@@ -67,7 +67,7 @@ def begin_iteration(
     iteration: jax.Array,
     num_iterations: int,
 ) -> ShapingState:
-    """Observed from iteration share · N on (the first is 0), and then for ever.
+    """Observed after ⌊share · N⌋ iterations, and then for ever.
 
     The policy with which the observed phase begins is kept as the reference.
 
@@ -78,7 +78,7 @@ def begin_iteration(
         iteration: how many are done.
         num_iterations: N, of the run as planned.
     """
-    due = iteration >= method_params.unobserved_share * num_iterations
+    due = iteration >= jnp.floor(method_params.unobserved_share * num_iterations)
     begins = due & ~state.observed
     reference = jax.tree.map(
         lambda old, new: jnp.where(begins, new, old), state.reference, policy
