@@ -257,7 +257,7 @@ OF_CONSTRAINTS = ("stop_rate_target", "multiplier_rate")
 
 def unused_numbers(method: Method) -> dict[str, str]:
     """Numbers that mean nothing to a method, and why."""
-    unused = {}
+    unused: dict[str, str] = {}
     if not method.learns_costs:
         unused |= dict.fromkeys(OF_COSTS, "it learns no costs")
     if method.cost_memory != "window":

@@ -125,10 +125,10 @@ def unrolled(
         the score after each step and what the step added to it, `[T, B]` both, and the
         memory after the last row.
     """
-    memories = network.apply(
+    memories: Any = network.apply(
         variables, remembered, obs, actions, starts, method="unroll"
     )
     stream = jnp.concatenate([remembered[None], memories])
-    scores = network.apply(variables, stream, method="score")
+    scores: Any = network.apply(variables, stream, method="score")
     before = jnp.where(starts, 0.0, scores[:-1])
     return scores[1:], scores[1:] - before, memories[-1]

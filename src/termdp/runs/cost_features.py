@@ -107,9 +107,8 @@ def so_far(method_params: MethodParams, costs: Any, recent: jax.Array) -> Accumu
     """The learned accumulated cost of the steps that are remembered, `[B]` each."""
     if isinstance(costs.network, EpisodeScorer):
         memory = jnp.moveaxis(recent, 0, -1)
-        return _of_scores(
-            costs, costs.network.apply(_weights(costs), memory, method="score")
-        )
+        scores: Any = costs.network.apply(_weights(costs), memory, method="score")
+        return _of_scores(costs, scores)
     return accumulate(method_params, costs, recent_sums(recent, method_params.window))
 
 

@@ -230,7 +230,7 @@ class Runner:
             "seed": self.job.seeds[run],
             **summarise(part, self.job.methods[run]),
         }
-        named = LATEST_NAMES
+        named: tuple[str, ...] = LATEST_NAMES
         if self.job.methods[run].constrained:
             named = (*named, "multiplier")
         latest = {name: part[name] for name in named if name in part}
