@@ -138,6 +138,7 @@ def test_the_loss_is_that_of_survival(memory):
         *(obs[None], actions[None], starts[None], labels[None]),
         weights=np.ones((1, 7, 1), np.float32),
         expected_steps=jnp.float32(1.0),
+        offset=jnp.zeros(()),
     )
     loss, _ = fit.ensemble_loss(state.params, state.network, segments, jnp.int32(3))
     assert float(loss) == pytest.approx(expected, rel=1e-4)
@@ -165,6 +166,7 @@ def test_it_learns_what_no_single_step_tells(memory):
         labels=jnp.asarray(labels),
         weights=jnp.ones(shape),
         expected_steps=jnp.float32(labels.size),
+        offset=jnp.zeros(()),
     )
 
     @jax.jit
