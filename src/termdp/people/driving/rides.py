@@ -16,7 +16,13 @@ import numpy as np
 
 from termdp.envs.backseat import BackseatDriver, BackseatState
 from termdp.people.driving.drivers import Driver, DriverModel
-from termdp.people.driving.ride import MAX_SEED, MAX_STEPS, Ride, check_seed
+from termdp.people.driving.ride import (
+    MAX_SEED,
+    MAX_STEPS,
+    Ride,
+    check_seed,
+    check_steps,
+)
 from termdp.render.backseat import draw
 from termdp.render.drawing import Drawing
 
@@ -128,8 +134,7 @@ def record_with_ends(
     """As `record_many`, each ride with whether it ends in a crash."""
     for seed in seeds:
         check_seed(seed)
-    if not 1 <= max_steps <= MAX_STEPS:
-        raise ValueError(f"expected 1 to {MAX_STEPS} steps a ride, got {max_steps}")
+    check_steps(max_steps)
     rides = []
     length = padded(max_steps)
     for first in range(0, len(seeds), BATCH):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from termdp.people.records import dataset, study_schema
+from termdp.people.records import audit, dataset, study_schema
 from termdp.people.records.study_schema import (
     RidePart,
     ShowingPart,
@@ -33,11 +33,16 @@ REVIEW = tuple(
 )
 
 
-def export_study(store: StudyStore, name: str, path: Path) -> int:
+def export_study(
+    store: StudyStore, name: str, path: Path, who: str | None = None
+) -> int:
     """Write a study to a file; returns the number of rows."""
     if not path.parent.is_dir():
         raise ValueError(f"expected a folder for the file, but {path.parent} is none")
-    return dataset.write(path, study_record(store, name))
+    num_rows = dataset.write(path, study_record(store, name))
+    with store.database.writing() as session:
+        audit.note(session, who or store.who, "exported", name)
+    return num_rows
 
 
 def study_record(store: StudyStore, name: str) -> StudyRecord:
@@ -122,6 +127,7 @@ def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
             )
             session.add(showing)
             session.flush()
+        audit.note(session, store.who, "imported", chosen)
     return chosen
 
 

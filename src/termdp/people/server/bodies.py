@@ -122,6 +122,12 @@ class DriveBody(Body, frozen=True, kw_only=True):
     actions: Annotated[str, digits(DRIVE_STEPS)]
 
 
+class WithdrawBody(Body, frozen=True, kw_only=True):
+    """`POST /api/withdraw`."""
+
+    keep_stops: Annotated[bool, Meta(description="true or false")]
+
+
 class StudyBody(Body, frozen=True, kw_only=True):
     """`POST /api/admin/studies`."""
 
@@ -131,6 +137,8 @@ class StudyBody(Body, frozen=True, kw_only=True):
     step_ms: StepMs = 200
     repeat_share: Share = 0.1
     seed: Seed = 0
+    rides: Annotated[int, whole(0, MAX_RIDES)] = 0
+    steps: Annotated[int, whole(1, 2000)] = 200
 
 
 class RidesBody(Body, frozen=True, kw_only=True):
