@@ -16,14 +16,18 @@ from termdp.people.records.tables import Base, Showing
 from termdp.people.server.client import Client
 
 PEOPLE = 3
-RIDES = 40
+RIDES = 20
+
+
+def in_order(table):
+    return select(table).order_by(*table.primary_key)
 
 
 def rows(url):
     """All rows of all tables but the log of what was done."""
     with StudyStore.open(url) as store, store.database.reading() as session:
         return {
-            table.name: [tuple(row) for row in session.execute(select(table))]
+            table.name: [tuple(row) for row in session.execute(in_order(table))]
             for table in Base.metadata.sorted_tables
             if table.name != "audit"
         }

@@ -82,7 +82,8 @@ def record_review(
         _check_moment(step, last, showing.ride.crashed)
     arrived = now_ms()
     study = session.get_one(Study, showing.ride.study_id)
-    _check_was_shown(showing, step, study.step_ms, given.speed, arrived)
+    if showing.supervisor.kind == "person":  # the simulated watch no screen
+        _check_was_seen(step, study.step_ms, given.speed, showing.shown_ms, arrived)
     review = Review(
         client_id=given.client_id,
         stopped=given.stopped,
@@ -111,25 +112,24 @@ def _check_moment(step: int, last: int, crashed: bool) -> None:
         )
 
 
-def _check_was_shown(
-    showing: Showing, step: int, step_ms: int, speed: float, now: int
+def _check_was_seen(
+    step: int, step_ms: int, speed: float, shown_ms: int | None, now: int
 ) -> None:
-    """Nobody has seen a step that was not shown yet.
+    """Nobody has seen a step that was not on screen yet.
 
     Counted is from when the ride was fetched, at the fastest speed that the page has:
-    the speed may have been changed on the way. Simulated passengers watch no screen.
+    the speed may have been changed on the way.
     """
-    if showing.shown_ms is None:
+    if shown_ms is None:
         raise ValueError(
             "expected a review of a ride that was shown, got one of a ride that was not "
             "fetched yet"
         )
     needed = step * step_ms / max(speed, FASTEST) - TOLERANCE_MS
-    passed = now - showing.shown_ms
-    if passed < needed and showing.supervisor.kind == "person":
+    if now - shown_ms < needed:
         raise ValueError(
             f"expected a review of what was seen: step {step} cannot have been on "
-            f"screen {passed / 1000:.1f} s after the ride was fetched"
+            f"screen {(now - shown_ms) / 1000:.1f} s after the ride was fetched"
         )
 
 
