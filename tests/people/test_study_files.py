@@ -32,10 +32,11 @@ SECONDS = 10
 
 def good_record():
     """Two supervisors, one ride that crashes and two that do not, stops and ends."""
-    (crashing, crashed), *_ = record_with_ends(random_driver(), [1], 30)
+    ((crashing, crashed),) = record_with_ends(random_driver(), [1], 30)
     assert crashed
     rides = [crashing, *straight(2)]
-    record = {
+    people = {"kind": "person", "consent_hash": "0" * 64, "joined_ms": 5}
+    return {
         "format": "termdp study",
         "version": 2,
         "observation_shape": [21, 5, 12],
@@ -49,14 +50,7 @@ def good_record():
             "created_ms": 1_700_000_000_000,
         },
         "supervisors": [
-            {
-                "name": name,
-                "kind": "person",
-                "consent_hash": "0" * 64,
-                "joined_ms": 5,
-                "created_ms": 4,
-            }
-            for name in ("ann", "bo")
+            {"name": name, "created_ms": 4, **people} for name in ("ann", "bo")
         ],
         "rides": [
             {
@@ -70,30 +64,33 @@ def good_record():
             }
             for number, ride in enumerate(rides)
         ],
-        "showings": [],
+        "showings": [
+            showing_of(supervisor, number, ride)
+            for supervisor in (0, 1)
+            for number, ride in enumerate(rides)
+        ],
     }
-    for supervisor in (0, 1):
-        for number, ride in enumerate(rides):
-            stopped = number == 1
-            record["showings"].append(
-                {
-                    "supervisor": supervisor,
-                    "ride": number,
-                    "position": number,
-                    "is_repeat": False,
-                    "shown_ms": 7,
-                    "client_id": f"client-{supervisor}-{number}",
-                    "stopped": stopped,
-                    "step": 2 if stopped else len(ride) - 1,
-                    "latency_ms": 80 if stopped else None,
-                    "reason": "too close" if stopped else None,
-                    "created_ms": 8,
-                    "speed": 1.0,
-                    "replays": 0,
-                    "skew_ms": None,
-                }
-            )
-    return record
+
+
+def showing_of(supervisor, number, ride):
+    """The second ride is stopped, the others are watched to their ends."""
+    stopped = number == 1
+    return {
+        "supervisor": supervisor,
+        "ride": number,
+        "position": number,
+        "is_repeat": False,
+        "shown_ms": 7,
+        "client_id": f"client-{supervisor}-{number}",
+        "stopped": stopped,
+        "step": 2 if stopped else len(ride) - 1,
+        "latency_ms": 80 if stopped else None,
+        "reason": "too close" if stopped else None,
+        "created_ms": 8,
+        "speed": 1.0,
+        "replays": 0,
+        "skew_ms": None,
+    }
 
 
 RECORD = good_record()
@@ -337,13 +334,13 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (2 ** 33, 2 ** 33))  # spare the machine
 from termdp.people.records import dataset
 for path in map(Path, sys.argv[1:]):
-    began = time.monotonic()
+    began = time.process_time()
     try:
         dataset.read(path)
         said = "accepted"
     except ValueError as error:
         said = str(error)
-    assert time.monotonic() - began < {SECONDS}, path
+    assert time.process_time() - began < {SECONDS}, path
     peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
     assert peak < {MEGABYTES} * 1024, (path, peak)
     print(said)
@@ -360,31 +357,31 @@ BOMBS = {
 
 
 def test_bombs_take_neither_memory_nor_time(good, tmp_path):
-    """All in one process of their own, which fails past its seconds or megabytes."""
+    """In one process of their own, which fails past its megabytes or seconds of work."""
     paths = [tmp_path / f"{bomb.__name__}.parquet" for bomb in BOMBS]
     for bomb, path in zip(BOMBS, paths, strict=True):
         bomb(path, good)
-    command = [sys.executable, "-c", READ, *map(str, paths), str(good)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", READ, str(good), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    *said, last = done.stdout.splitlines()
+    first, *said = done.stdout.splitlines()
     for sentence, words in zip(said, BOMBS.values(), strict=True):
         assert any(word in sentence for word in words.split("|")), sentence
-    assert last == "accepted"
+    assert first == "accepted"
 
 
 # Fuzzing
 
 
 def is_one_sentence(path):
-    """Accepted or refused in one sentence, in time; anything else fails."""
-    began = time.monotonic()
+    """Accepted or refused in one sentence, in time (of work); anything else fails."""
+    began = time.process_time()
     try:
         dataset.read(path)
     except ValueError as error:
         assert str(error).startswith("expected a file of `termdp studies export`")
         assert type(error) is ValueError
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 @settings(
