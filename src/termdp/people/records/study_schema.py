@@ -162,7 +162,7 @@ def _sentence(error: Exception) -> str:
         if words:
             return f"expected {place[1]} to be {words}"
     said = said.replace("`", "").replace("$.", "")
-    return said[0].lower() + said[1:]
+    return said if said.startswith("JSON") else said[0].lower() + said[1:]
 
 
 def check(record: StudyRecord) -> None:
