@@ -230,7 +230,7 @@ def test_simulated_passengers_need_no_screen(slow):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--steps", "0"], "1 to 10000 steps a ride, got 0"),
+        (["--rides", "2", "--steps", "0"], "1 to 10000 steps a ride, got 0"),
         (["--rides", "-1"], "0 rides or more"),
         (["--invite", "ann", "withdrawn-1"], "given to those who withdrew"),
         (["--step-ms", "1"], "expected step_ms within"),
@@ -239,7 +239,7 @@ def test_simulated_passengers_need_no_screen(slow):
 def test_a_study_that_cannot_be_created_is_not_there(tmp_path, capsys, options, words):
     db = str(tmp_path / "p.db")
     StudyStore.open(db).close()
-    create = ["studies", "create", "x", "--rides", "2", "--db", db]
+    create = ["studies", "create", "x", "--db", db]
     with pytest.raises(SystemExit) as exit_info:
         main([*create, *options])
     assert exit_info.value.code == 2
