@@ -126,9 +126,7 @@ def learn(
         key = jax.random.fold_in(keys[1], rollouts)
         carry, kept, counts = record(carry, kept, key)
         total, rollouts = total + np.asarray(counts), rollouts + 1
-    state = ensemble.init(
-        keys[2], jnp.zeros(example.shape[2:]), actions, config
-    )
+    state = ensemble.init(keys[2], jnp.zeros(example.shape[2:]), actions, config)
     state = ensemble.with_initial_bias(state, *jnp.asarray(total, float), config)
     config = _with_steps(config, num_steps)
     state, _ = jax.jit(partial(fit.update, config=config))(

@@ -138,6 +138,7 @@ def test_changed_rows_are_found(store, tmp_path):
         (changed, "not what the game does"),
         (table.slice(0, 0), "0 rows for 157 steps"),
         (table.drop_columns(["reward"]), "columns or metadata"),
+        (table.drop_columns(["supervisor"]), "columns or metadata"),
         (table.replace_schema_metadata({}), "columns or metadata"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -35,6 +35,8 @@ SHOWINGS_PER_GROUP = 64
 MAX_ROWS_PER_BYTE = 4
 _ROWS_AT_ONCE = 8192
 _TEXT_LIMIT = 64 << 20
+# What pyarrow raises when it cannot read on.
+_DAMAGES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
 SHAPE = game().observation_space().shape
 _PACKED = -(-int(np.prod(SHAPE)) // 8)
 
@@ -168,14 +170,20 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except ValueError as error:
         raise _differs(path, str(error)) from error
     try:
-        with pq.ParquetFile(
+        file = pq.ParquetFile(
             path,
             read_dictionary=["supervisor"],
             thrift_string_size_limit=_TEXT_LIMIT,
-        ) as file:
-            yield file
-    except (pa.ArrowException, OSError, UnicodeError, MemoryError) as error:
+        )
+    except KeyError as error:
+        raise _differs(path, "its columns or metadata are others") from error
+    except _DAMAGES as error:
         raise _differs(path, "it is damaged") from error
+    with file:
+        try:
+            yield file
+        except _DAMAGES as error:
+            raise _differs(path, "it is damaged") from error
 
 
 def _record(path: Path, schema: pa.Schema) -> StudyRecord:
