@@ -370,16 +370,20 @@ def test_bombs_take_neither_memory_nor_time(good, tmp_path):
     assert first == "accepted"
 
 
-def test_a_codec_that_nobody_knows_is_refused(good, tmp_path):
-    """pyarrow ends the whole process when it meets one: found by fuzzing."""
+@pytest.mark.parametrize(
+    "offset, value, words",
+    [(1, 0x0D, "packed in an unknown way"), (0, 0x19, "tables are damaged")],
+)
+def test_a_codec_that_nobody_knows_is_refused(good, tmp_path, offset, value, words):
+    """A number that ends pyarrow's process, a list for a number: found by fuzzing."""
     content = bytearray(good.read_bytes())
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     # A column's name in a list, then its codec: field 4, a number, ZSTD.
-    place = content.index(b"\x18\x06reward\x15\x0c", footer) + 9
-    content[place] = 0x0D
+    place = content.index(b"\x18\x06reward\x15\x0c", footer) + 8
+    content[place + offset] = value
     path = tmp_path / "codec.parquet"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="packed in an unknown way"):
+    with pytest.raises(ValueError, match=words):
         dataset.read(path)
 
 

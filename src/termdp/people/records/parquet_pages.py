@@ -68,8 +68,9 @@ def _footer(file: BinaryIO, size: int) -> dict[int, Any]:
 
 def _check_column(file: BinaryIO, size: int, column: dict[int, Any]) -> None:
     """One column of one row group (ColumnMetaData), page by page (PageHeader)."""
-    if column.get(4) not in _CODECS:
-        raise ValueError(f"a column is packed in an unknown way ({column.get(4)})")
+    codec = _of_kind(column.get(4), int)
+    if codec not in _CODECS:
+        raise ValueError(f"a column is packed in an unknown way ({codec})")
     length, start = _size(column.get(7)), _size(column.get(9))
     if 11 in column:
         start = min(start, _size(column[11]) or start)
