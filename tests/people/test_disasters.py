@@ -115,6 +115,8 @@ def test_a_taken_port_is_said(tmp_path, capsys):
         (("--host", "no.such.host.invalid"), "host's name or address"),
         (("--agents", "/nowhere"), "no such folder"),
         (("--steps", "0"), "1 to 2000 steps"),
+        (("--workers", "0"), "1 to 64 workers"),
+        (("--trusted-proxy", "the-proxy"), "expected a proxy's address or network"),
         (("--db", "postgresql+psycopg://x@127.0.0.1:1/y"), "cannot be opened"),
     ],
 )

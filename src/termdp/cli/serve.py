@@ -29,6 +29,11 @@ class Args:
     """Folder with runs of Backseat Driver; scripted drivers without."""
     steps: int = 250
     """Longest ride on the Ride page, in steps."""
+    trusted_proxy: tuple[str, ...] = ()
+    """Addresses or networks of reverse proxies before this server. Only they are believed
+    when they say for whom they ask (X-Forwarded-For)."""
+    workers: int = 1
+    """Processes that answer; several need PostgreSQL to be of use (docs/people.md)."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let anybody join without an invite; only on this machine."""
 
@@ -37,6 +42,7 @@ class Args:
 def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
+    from termdp.people.server.connections import to_networks
     from termdp.people.server.serving import Opening, serve
 
     if not 1 <= args.steps <= 2000:
@@ -52,5 +58,17 @@ def run(args: Args) -> None:
             print(f"  your invite, works once: {opening.url}/join#{opening.invite}")
         sys.stdout.flush()
 
-    settings = Settings(tokens=not args.no_tokens, steps=args.steps)
-    serve(args.db, args.host, args.port, args.agents, settings, on_start)
+    settings = Settings(
+        tokens=not args.no_tokens,
+        steps=args.steps,
+        proxies=tuple(to_networks(args.trusted_proxy)),
+    )
+    serve(
+        args.db,
+        args.host,
+        args.port,
+        args.agents,
+        settings,
+        args.workers,
+        on_start,
+    )

@@ -9,15 +9,15 @@ import dataclasses
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import Table, func, insert, literal, select
 from sqlalchemy.orm import Session
 
 from termdp.people.driving.ride import MAX_SEED, Ride
 from termdp.people.records import plan, tokens
-from termdp.people.records.database import Database, UnreachableError
+from termdp.people.records.database import BUSY_SECONDS, Database, UnreachableError
 from termdp.people.records.tables import (
     NAME_LENGTH,
     TEXT_LENGTH,
@@ -39,13 +39,20 @@ __all__ = [
     "StudyStore",
     "UnreachableError",
     "check_name",
+    "record_drive",
     "record_join",
     "record_live",
+    "record_next",
+    "record_reason",
     "record_review",
+    "record_shown",
     "to_ride",
 ]
 
 DEFAULT_DB = "people.db"
+_RIDES = cast(Table, StoredRide.__table__)
+_SHOWINGS = cast(Table, Showing.__table__)
+_REVIEWS = cast(Table, Review.__table__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 KINDS = ("person", "simulated")
 DEFAULT_CONSENT = (
@@ -91,13 +98,14 @@ class StudyStore:
         self.database = database
 
     @classmethod
-    def open(cls, url: str = DEFAULT_DB) -> Self:
+    def open(cls, url: str = DEFAULT_DB, busy_seconds: float = BUSY_SECONDS) -> Self:
         """Open a store; a new one is created, an old one brought up to date.
 
         Args:
             url: a file for SQLite, or a URL (`postgresql+psycopg://user@host/name`).
+            busy_seconds: how long to wait for another program's transaction.
         """
-        return cls(Database.open(url))
+        return cls(Database.open(url, busy_seconds))
 
     def close(self) -> None:
         """Give back all connections."""
@@ -197,7 +205,7 @@ class StudyStore:
         """
         with self.database.writing() as session:
             found = _study(session, study)
-            rows = _insert_rides(session, found.id, rides, crashed, live=False)
+            rows = _insert_rides(session, found.id, rides, crashed)
             return [row.id for row in rows]
 
     def rides(self, study: str, live: bool | None = False) -> list[StoredRide]:
@@ -249,6 +257,13 @@ class StudyStore:
         with self.database.reading() as session:
             return _supervisor(session, Supervisor.token_hash, token)
 
+    def token_digests(self) -> list[str]:
+        """Of the tokens of all who have joined."""
+        with self.database.reading() as session:
+            query = select(Supervisor.token_hash)
+            found = session.scalars(query.where(Supervisor.token_hash.is_not(None)))
+            return [digest for digest in found if digest is not None]
+
     def supervisors(self, study: str) -> list[Supervisor]:
         """A study's supervisors, in the order of their invitation."""
         with self.database.reading() as session:
@@ -261,18 +276,8 @@ class StudyStore:
 
     def next_showing(self, supervisor_id: int) -> Showing | None:
         """The showing that comes next; None when all rides have been reviewed."""
-        with self.database.reading() as session:
-            found = _first_open(session, supervisor_id)
-        if found is not None:
-            return found
         with self.database.writing() as session:
-            # Another tab of the same supervisor may plan at this moment: wait for it.
-            query = select(Supervisor).where(Supervisor.id == supervisor_id)
-            supervisor = session.scalars(query.with_for_update()).one()
-            found = _first_open(session, supervisor_id)
-            if found is None and _plan_group(session, supervisor):
-                found = _first_open(session, supervisor_id)
-            return found
+            return record_next(session, supervisor_id)
 
     def progress(self, supervisor_id: int) -> tuple[int, int]:
         """Rides reviewed and rides in the study, without those of the Ride page."""
@@ -288,16 +293,6 @@ class StudyStore:
             total = session.scalar(planned) or 0
             return done, total + len(_unplanned(session, supervisor))
 
-    def showing(self, supervisor_id: int, showing_id: int) -> Showing:
-        """A showing of this supervisor, marked as shown."""
-        with self.database.reading() as session:
-            found = _own_showing(session, supervisor_id, showing_id)
-        if found.shown_ms is None:
-            with self.database.writing() as session:
-                found = _own_showing(session, supervisor_id, showing_id)
-                found.shown_ms = found.shown_ms or _now_ms()
-        return found
-
     def showings(self, study: str) -> list[Showing]:
         """All that was shown in a study, by supervisor and position."""
         with self.database.reading() as session:
@@ -309,30 +304,7 @@ class StudyStore:
             )
             return list(session.scalars(query))
 
-    def set_reason(self, supervisor_id: int, showing_id: int, reason: str) -> None:
-        """Say afterwards why."""
-        with self.database.writing() as session:
-            review = _own_showing(session, supervisor_id, showing_id).review
-            if review is None:
-                raise ConflictError(
-                    "expected a reviewed ride, got one without stop or end"
-                )
-            review.reason = reason or None
-
     # High scores
-
-    def add_drive(self, supervisor_id: int, drive: Drive) -> Drive:
-        """Keep a supervisor's own drive; a repeated request keeps it once."""
-        with self.database.writing() as session:
-            query = select(Drive).where(
-                Drive.supervisor_id == supervisor_id, Drive.client_id == drive.client_id
-            )
-            known = session.scalars(query).one_or_none()
-            if known is not None:
-                return known
-            drive.supervisor_id, drive.created_ms = supervisor_id, _now_ms()
-            session.add(drive)
-            return drive
 
     def high_scores(self, study_id: int, count: int = 10) -> list[dict[str, Any]]:
         """The best drives of a study, the earlier of equals first."""
@@ -389,22 +361,61 @@ def record_join(session: Session, invite: str, nonce: str, consent_hash: str) ->
     return token
 
 
-def record_live(
-    session: Session, supervisor_id: int, ride: Ride, crashed: bool
-) -> Showing:
-    """Add a ride that was made for one supervisor, and its showing."""
-    supervisor = session.get_one(Supervisor, supervisor_id)
-    (row,) = _insert_rides(session, supervisor.study_id, [ride], [crashed], live=True)
-    showing = Showing(
-        supervisor=supervisor,
-        ride=row,
-        position=_next_position(session, supervisor_id),
-        is_repeat=False,
-        shown_ms=_now_ms(),
+def record_next(session: Session, supervisor_id: int) -> Showing | None:
+    """The showing that comes next, from now on shown; None when all are reviewed."""
+    found = _first_open(session, supervisor_id)
+    if found is None and _plan_group(
+        session, _supervisor_by_id(session, supervisor_id)
+    ):
+        found = _first_open(session, supervisor_id)
+    if found is not None:
+        found.shown_ms = found.shown_ms or _now_ms()
+    return found
+
+
+def record_shown(session: Session, supervisor_id: int, showing_id: int) -> Showing:
+    """A showing of this supervisor, from now on shown."""
+    found = _own_showing(session, supervisor_id, showing_id)
+    found.shown_ms = found.shown_ms or _now_ms()
+    return found
+
+
+def record_live(session: Session, supervisor_id: int, ride: Ride, crashed: bool) -> int:
+    """Add a ride that was made for one supervisor; returns the id of its showing.
+
+    Most requests of a full server are this one and `record_review`: both are two
+    statements.
+    """
+    rides, showings = _RIDES, _SHOWINGS
+    same_study = rides.c.study_id == Supervisor.study_id
+    last = select(func.max(rides.c.number)).where(same_study).scalar_subquery()
+    now = _now_ms()
+    values = {
+        rides.c.study_id: Supervisor.study_id,
+        rides.c.number: func.coalesce(last + 1, 0),
+        rides.c.seed: literal(ride.seed),
+        rides.c.driver: literal(ride.driver),
+        rides.c.actions: literal(ride.actions.tobytes()),
+        rides.c.crashed: literal(bool(crashed)),
+        rides.c.live: literal(True),
+        rides.c.created_ms: literal(now),
+    }
+    row = select(*values.values()).where(Supervisor.id == supervisor_id)
+    ride_id = session.scalar(
+        insert(rides).from_select(list(values), row).returning(rides.c.id)
     )
-    session.add(showing)
-    session.flush()
-    return showing
+    if ride_id is None:
+        raise NotFoundError(f"expected a supervisor's number, got {supervisor_id}")
+    mine = showings.c.supervisor_id == supervisor_id
+    position = select(func.coalesce(func.max(showings.c.position) + 1, 0)).where(mine)
+    made = insert(showings).values(
+        supervisor_id=supervisor_id,
+        ride_id=ride_id,
+        position=position.scalar_subquery(),
+        is_repeat=False,
+        shown_ms=now,
+    )
+    return session.scalars(made.returning(showings.c.id)).one()
 
 
 def record_review(
@@ -415,31 +426,68 @@ def record_review(
     The same input may come again (its answer may have been lost): it is recorded once.
     A different one for the same showing is a `ConflictError`.
     """
-    showing = _own_showing(session, supervisor_id, showing_id)
-    known = showing.review
-    if known is not None:
-        if known.client_id == given.client_id:
-            return known
-        said = f"stopped at step {known.step}" if known.stopped else "is over"
+    found = session.execute(
+        select(
+            func.length(StoredRide.actions),
+            StoredRide.crashed,
+            Review.client_id,
+            Review.stopped,
+            Review.step,
+        )
+        .select_from(Showing)
+        .join(StoredRide, StoredRide.id == Showing.ride_id)
+        .outerjoin(Review, Review.showing_id == Showing.id)
+        .where(Showing.id == showing_id, Showing.supervisor_id == supervisor_id)
+    ).one_or_none()
+    if found is None:
+        raise NotFoundError(f"expected one of your rides, got {showing_id}")
+    steps, crashed, known_id, known_stopped, known_step = found
+    if known_id is not None:
+        if known_id == given.client_id:
+            return Review(stopped=known_stopped, step=known_step, client_id=known_id)
+        said = f"stopped at step {known_step}" if known_stopped else "is over"
         raise ConflictError(f"this ride {said} already: the first answer counts")
-    last = len(showing.ride.actions) - 1
     if given.stopped:
-        _check_moment(given.step, last, showing.ride.crashed)
+        _check_moment(given.step, steps - 1, crashed)
     arrived = _now_ms()
-    review = Review(
-        client_id=given.client_id,
-        stopped=given.stopped,
-        step=given.step if given.stopped else last,
-        latency_ms=given.latency_ms if given.stopped else None,
-        reason=given.reason or None,
-        speed=given.speed,
-        replays=given.replays,
-        skew_ms=None if given.client_ms is None else given.client_ms - arrived,
-        created_ms=arrived,
+    values = {
+        "showing_id": showing_id,
+        "client_id": given.client_id,
+        "stopped": given.stopped,
+        "step": given.step if given.stopped else steps - 1,
+        "latency_ms": given.latency_ms if given.stopped else None,
+        "reason": given.reason or None,
+        "speed": given.speed,
+        "replays": given.replays,
+        "skew_ms": None if given.client_ms is None else given.client_ms - arrived,
+        "created_ms": arrived,
+    }
+    session.execute(insert(_REVIEWS).values(values))
+    return Review(**values)
+
+
+def record_reason(
+    session: Session, supervisor_id: int, showing_id: int, reason: str
+) -> None:
+    """Say afterwards why."""
+    review = _own_showing(session, supervisor_id, showing_id).review
+    if review is None:
+        raise ConflictError("expected a reviewed ride, got one without stop or end")
+    review.reason = reason or None
+
+
+def record_drive(session: Session, supervisor_id: int, drive: Drive) -> Drive:
+    """Keep a supervisor's own drive; a repeated request keeps it once."""
+    query = select(Drive).where(
+        Drive.supervisor_id == supervisor_id, Drive.client_id == drive.client_id
     )
-    showing.review = review
+    known = session.scalars(query).one_or_none()
+    if known is not None:
+        return known
+    drive.supervisor_id, drive.created_ms = supervisor_id, _now_ms()
+    session.add(drive)
     session.flush()
-    return review
+    return drive
 
 
 def _check_moment(step: int, last: int, crashed: bool) -> None:
@@ -482,6 +530,13 @@ def _supervisor(
     return None if row is None else (row[0], row[1])
 
 
+def _supervisor_by_id(session: Session, supervisor_id: int) -> Supervisor:
+    found = session.get(Supervisor, supervisor_id)
+    if found is None:
+        raise NotFoundError(f"expected a supervisor's number, got {supervisor_id}")
+    return found
+
+
 def _invited(session: Session, token: str) -> tuple[Study, Supervisor]:
     found = _supervisor(session, Supervisor.invite_hash, token)
     if found is None:
@@ -512,15 +567,9 @@ def _count_reviews(session: Session, study_id: int) -> dict[str, int]:
 
 
 def _insert_rides(
-    session: Session,
-    study_id: int,
-    rides: Sequence[Ride],
-    crashed: Sequence[bool],
-    live: bool,
+    session: Session, study_id: int, rides: Sequence[Ride], crashed: Sequence[bool]
 ) -> list[StoredRide]:
-    """Add rides, numbered on from those that are there."""
-    # Two inserts at once must not give the same number: one waits for the other.
-    session.execute(select(Study.id).where(Study.id == study_id).with_for_update())
+    """Add recorded rides, numbered on from those that are there."""
     last = session.scalar(
         select(func.max(StoredRide.number)).where(StoredRide.study_id == study_id)
     )
@@ -533,7 +582,7 @@ def _insert_rides(
             driver=ride.driver,
             actions=ride.actions.tobytes(),
             crashed=bool(crash),
-            live=live,
+            live=False,
             created_ms=_now_ms(),
         )
         for index, (ride, crash) in enumerate(zip(rides, crashed, strict=True))

@@ -17,7 +17,7 @@ from termdp.people.records import tokens
 from termdp.people.records.study_store import StudyStore, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import store_call, who
+from termdp.people.server.api import who
 from termdp.people.server.bodies import (
     InvitesBody,
     RefusedError,
@@ -41,14 +41,18 @@ def must_be_admin(request: Request) -> None:
 async def studies(request: Request) -> Response:
     """All studies with their counts."""
     must_be_admin(request)
-    return JSONResponse({"studies": await store_call(request.app.state.store.studies)})
+    return JSONResponse(
+        {"studies": await run_in_threadpool(request.app.state.store.studies)}
+    )
 
 
 async def create_study(request: Request) -> Response:
     """A new study without rides."""
     must_be_admin(request)
     body = await read_body(request, StudyBody)
-    study = await store_call(request.app.state.store.create_study, **asdict(body))
+    study = await run_in_threadpool(
+        request.app.state.store.create_study, **asdict(body)
+    )
     return JSONResponse({"study": study.name}, 201)
 
 
@@ -60,11 +64,11 @@ async def add_rides(request: Request) -> Response:
     body = await read_body(request, RidesBody)
     state = request.app.state
     name = request.path_params["study"]
-    await store_call(state.store.study, name)
-    drivers = await run_in_threadpool(state.ride_pool.drivers)
+    await run_in_threadpool(state.store.study, name)
+    drivers = await state.ride_pool.drivers()
     wanted = (body.count, body.steps, body.seed)
     driven = await run_in_threadpool(record_rides, drivers, *wanted)
-    await store_call(state.store.add_rides, name, *driven)
+    await run_in_threadpool(lambda: state.store.add_rides(name, *driven))
     return JSONResponse({"study": name, "added": body.count}, 201)
 
 
@@ -74,7 +78,7 @@ async def invite(request: Request) -> Response:
     body = await read_body(request, InvitesBody)
     store, study = request.app.state.store, request.path_params["study"]
     made = {
-        name: await store_call(store.invite, study, name, body.kind)
+        name: await run_in_threadpool(store.invite, study, name, body.kind)
         for name in body.names
     }
     return JSONResponse({"study": study, "invites": made}, 201)
@@ -87,7 +91,7 @@ async def study_results(request: Request) -> Response:
     """Everything that is known of a study."""
     must_be_admin(request)
     store, name = request.app.state.store, request.path_params["study"]
-    return JSONResponse(await store_call(_all_results, store, name))
+    return JSONResponse(await run_in_threadpool(_all_results, store, name))
 
 
 def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
@@ -108,7 +112,7 @@ async def own_results(request: Request) -> Response:
     """A supervisor's own numbers, not those of others, which could influence them."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    answer = await store_call(_own_results, store, study.name, supervisor.id)
+    answer = await run_in_threadpool(_own_results, store, study.name, supervisor.id)
     return JSONResponse({"study": study.name, "title": study.title, **answer})
 
 
@@ -147,7 +151,7 @@ async def ride_curve(request: Request) -> Response:
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
     store = request.app.state.store
-    return JSONResponse(await store_call(_ride_curve, store, name, number))
+    return JSONResponse(await run_in_threadpool(_ride_curve, store, name, number))
 
 
 def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
@@ -199,11 +203,11 @@ async def export(request: Request) -> Response:
 
     must_be_admin(request)
     store, name = request.app.state.store, request.path_params["study"]
-    await store_call(store.study, name)
+    await run_in_threadpool(store.study, name)
     folder = tempfile.TemporaryDirectory(prefix="termdp-export-")
     path = Path(folder.name) / "study.parquet"
     try:
-        await store_call(export_study, store, name, path)
+        await run_in_threadpool(export_study, store, name, path)
     except BaseException:
         folder.cleanup()
         raise

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from termdp.people.records.database import Database
@@ -62,7 +63,8 @@ class Writer:
                     try:
                         with session.begin_nested():
                             outcomes.append((future, job(session), None))
-                    except ValueError as error:  # refused: only this one is undone
+                    except (ValueError, IntegrityError, DataError) as error:
+                        # Refused: only this one is undone.
                         outcomes.append((future, None, error))
         except Exception as error:  # not committed: none of them is on disk
             for _, future in batch:
