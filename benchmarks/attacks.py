@@ -9,6 +9,7 @@ hand, against a server of your own:
 import argparse
 import asyncio
 import itertools
+import json
 import random
 import secrets
 import time
@@ -92,7 +93,7 @@ async def _ask(port, queue, number):
 
 def _request(number):
     if number % 4 == 0:
-        body = '{"invite": "%s"}' % secrets.token_urlsafe(32)
+        body = json.dumps({"invite": secrets.token_urlsafe(32)})
         head = HEAD.replace("join", "invite") + f"content-length: {len(body)}\r\n\r\n"
         return (head + body).encode()
     head = f"GET {PATHS[number % len(PATHS)]} HTTP/1.1\r\nhost: 127.0.0.1\r\n"

@@ -53,10 +53,10 @@ class Attack:
         self.process.wait()
 
 
-def crowd_under(args, name, count, files=None):
+def crowd_under(args, name, count):
     """People inside before the attack begins, who go on through it."""
     with study(args.people) as (db, store, invites):
-        service = Service(db, args.options, args.source, files)
+        service = Service(db, args.options, args.source, FEW_FILES)
         try:
             assert service.wait_until_ready(), "the server did not start"
             log, everybody = Log(), people(service.port, invites, Log(), longest=20)
@@ -86,10 +86,16 @@ def crowd_under(args, name, count, files=None):
     lost = sum(kept.get(s) != step for s, step in log.acknowledged.items())
     p99 = log.milliseconds("stop_ms", 99)
     found = f"{len(log.stop_ms)} stops, p50 {log.milliseconds('stop_ms', 50):.0f} ms, "
-    found += f"p99 {p99:.0f} ms, {lost} lost, 500s {log.answers.get(500, 0)}"
-    holds = p99 < STOP_MS and not lost and 500 not in log.answers
+    found += (
+        f"p99 {p99:.0f} ms, {lost} lost, {log.broken} broken, {_refused(log)} refused"
+    )
+    holds = p99 < STOP_MS and not lost and not _refused(log)
     strength = "no attack" if count is None else f"{name} {count}"
     return strength, f"stops p99 < {STOP_MS} ms, none lost", found, holds
+
+
+def _refused(log):
+    return sum(count for status, count in log.answers.items() if status != 200)
 
 
 def startup(args):

@@ -1,9 +1,10 @@
 """The database under the store: SQLite by default, PostgreSQL by URL.
 
 A transaction that has returned is on disk: SQLite runs with a write-ahead log and
-`synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`. One
-transaction writes at a time, of all programs: SQLite knows no other way, and PostgreSQL is
-told so, since jobs that are committed together would otherwise wait for each other's rows.
+`synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`.
+
+Of all programs one transaction writes at a time: SQLite knows no other way, and PostgreSQL
+is told so, since jobs that are committed together would wait for each other's rows.
 """
 
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import numpy as np
-from sqlalchemy import Table, func, insert, literal, select
+from sqlalchemy import Table, bindparam, func, insert, literal, select
 from sqlalchemy.orm import Session
 
 from termdp.people.driving.ride import MAX_SEED, Ride
@@ -50,9 +50,6 @@ __all__ = [
 ]
 
 DEFAULT_DB = "people.db"
-_RIDES = cast(Table, StoredRide.__table__)
-_SHOWINGS = cast(Table, Showing.__table__)
-_REVIEWS = cast(Table, Review.__table__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 KINDS = ("person", "simulated")
 DEFAULT_CONSENT = (
@@ -386,36 +383,21 @@ def record_live(session: Session, supervisor_id: int, ride: Ride, crashed: bool)
     Most requests of a full server are this one and `record_review`: both are two
     statements.
     """
-    rides, showings = _RIDES, _SHOWINGS
-    same_study = rides.c.study_id == Supervisor.study_id
-    last = select(func.max(rides.c.number)).where(same_study).scalar_subquery()
+    connection = session.connection()
     now = _now_ms()
     values = {
-        rides.c.study_id: Supervisor.study_id,
-        rides.c.number: func.coalesce(last + 1, 0),
-        rides.c.seed: literal(ride.seed),
-        rides.c.driver: literal(ride.driver),
-        rides.c.actions: literal(ride.actions.tobytes()),
-        rides.c.crashed: literal(bool(crashed)),
-        rides.c.live: literal(True),
-        rides.c.created_ms: literal(now),
+        "new_supervisor": supervisor_id,
+        "new_seed": ride.seed,
+        "new_driver": ride.driver,
+        "new_actions": ride.actions.tobytes(),
+        "new_crashed": bool(crashed),
+        "new_ms": now,
     }
-    row = select(*values.values()).where(Supervisor.id == supervisor_id)
-    ride_id = session.scalar(
-        insert(rides).from_select(list(values), row).returning(rides.c.id)
-    )
+    ride_id = connection.scalar(_ADD_LIVE_RIDE, values)
     if ride_id is None:
         raise NotFoundError(f"expected a supervisor's number, got {supervisor_id}")
-    mine = showings.c.supervisor_id == supervisor_id
-    position = select(func.coalesce(func.max(showings.c.position) + 1, 0)).where(mine)
-    made = insert(showings).values(
-        supervisor_id=supervisor_id,
-        ride_id=ride_id,
-        position=position.scalar_subquery(),
-        is_repeat=False,
-        shown_ms=now,
-    )
-    return session.scalars(made.returning(showings.c.id)).one()
+    made = {"new_supervisor": supervisor_id, "new_ride": ride_id, "new_ms": now}
+    return connection.scalars(_ADD_LIVE_SHOWING, made).one()
 
 
 def record_review(
@@ -426,19 +408,9 @@ def record_review(
     The same input may come again (its answer may have been lost): it is recorded once.
     A different one for the same showing is a `ConflictError`.
     """
-    found = session.execute(
-        select(
-            func.length(StoredRide.actions),
-            StoredRide.crashed,
-            Review.client_id,
-            Review.stopped,
-            Review.step,
-        )
-        .select_from(Showing)
-        .join(StoredRide, StoredRide.id == Showing.ride_id)
-        .outerjoin(Review, Review.showing_id == Showing.id)
-        .where(Showing.id == showing_id, Showing.supervisor_id == supervisor_id)
-    ).one_or_none()
+    connection = session.connection()
+    sought = {"showing": showing_id, "supervisor": supervisor_id}
+    found = connection.execute(_TO_REVIEW, sought).one_or_none()
     if found is None:
         raise NotFoundError(f"expected one of your rides, got {showing_id}")
     steps, crashed, known_id, known_stopped, known_step = found
@@ -462,7 +434,7 @@ def record_review(
         "skew_ms": None if given.client_ms is None else given.client_ms - arrived,
         "created_ms": arrived,
     }
-    session.execute(insert(_REVIEWS).values(values))
+    connection.execute(_ADD_REVIEW, values)
     return Review(**values)
 
 
@@ -500,6 +472,72 @@ def _check_moment(step: int, last: int, crashed: bool) -> None:
         raise ConflictError(
             f"this ride ends by a crash at step {last}: a stop there comes too late"
         )
+
+
+# Statements of the two most frequent requests, made once
+
+
+_RIDES = cast(Table, StoredRide.__table__)
+_SHOWINGS = cast(Table, Showing.__table__)
+_REVIEWS = cast(Table, Review.__table__)
+_LAST_NUMBER = (
+    select(func.max(_RIDES.c.number))
+    .where(_RIDES.c.study_id == Supervisor.study_id)
+    .scalar_subquery()
+)
+_LIVE_RIDE = {
+    _RIDES.c.study_id: Supervisor.study_id,
+    _RIDES.c.number: func.coalesce(_LAST_NUMBER + 1, 0),
+    _RIDES.c.seed: bindparam("new_seed", type_=_RIDES.c.seed.type),
+    _RIDES.c.driver: bindparam("new_driver", type_=_RIDES.c.driver.type),
+    _RIDES.c.actions: bindparam("new_actions", type_=_RIDES.c.actions.type),
+    _RIDES.c.crashed: bindparam("new_crashed", type_=_RIDES.c.crashed.type),
+    _RIDES.c.live: literal(True),
+    _RIDES.c.created_ms: bindparam("new_ms", type_=_RIDES.c.created_ms.type),
+}
+_ADD_LIVE_RIDE = (
+    insert(_RIDES)
+    .from_select(
+        list(_LIVE_RIDE),
+        select(*_LIVE_RIDE.values()).where(
+            Supervisor.id == bindparam("new_supervisor")
+        ),
+    )
+    .returning(_RIDES.c.id)
+)
+_NEXT_POSITION = (
+    select(func.coalesce(func.max(_SHOWINGS.c.position) + 1, 0))
+    .where(_SHOWINGS.c.supervisor_id == bindparam("new_supervisor"))
+    .scalar_subquery()
+)
+_ADD_LIVE_SHOWING = (
+    insert(_SHOWINGS)
+    .values(
+        supervisor_id=bindparam("new_supervisor"),
+        ride_id=bindparam("new_ride"),
+        position=_NEXT_POSITION,
+        is_repeat=False,
+        shown_ms=bindparam("new_ms"),
+    )
+    .returning(_SHOWINGS.c.id)
+)
+_TO_REVIEW = (
+    select(
+        func.length(_RIDES.c.actions),
+        _RIDES.c.crashed,
+        _REVIEWS.c.client_id,
+        _REVIEWS.c.stopped,
+        _REVIEWS.c.step,
+    )
+    .select_from(_SHOWINGS)
+    .join(_RIDES, _RIDES.c.id == _SHOWINGS.c.ride_id)
+    .outerjoin(_REVIEWS, _REVIEWS.c.showing_id == _SHOWINGS.c.id)
+    .where(
+        _SHOWINGS.c.id == bindparam("showing"),
+        _SHOWINGS.c.supervisor_id == bindparam("supervisor"),
+    )
+)
+_ADD_REVIEW = insert(_REVIEWS)
 
 
 # Queries

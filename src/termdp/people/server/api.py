@@ -38,7 +38,7 @@ from termdp.people.server.bodies import (
     StopBody,
     read_body,
 )
-from termdp.people.server.limits import bearer
+from termdp.people.server.limits import bearer, recognise
 from termdp.people.server.storage import read, write
 
 MAX_ID = 2**31 - 1
@@ -104,7 +104,9 @@ async def join(request: Request) -> Response:
     """Record the consent and hand out the token for all further requests."""
     body = await read_body(request, JoinBody)
     granted = await write(request, lambda session: record_join(session, **asdict(body)))
-    request.app.state.insiders.add(tokens.digest(granted))
+    person = tokens.digest(granted)
+    request.app.state.insiders.add(person)
+    recognise(request.scope, person)
     return JSONResponse({"token": granted})
 
 

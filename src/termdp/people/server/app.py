@@ -51,6 +51,7 @@ class Settings:
         allowed_hosts: names under which the server may be addressed.
         supervisor_rate: requests of one supervisor.
         address_rate: requests of one network address without a good token.
+        strangers_rate: requests of all those together.
         shares: how many connections there may be.
         proxies: networks of proxies before the server; their word is taken for the
             address of who asks.
@@ -62,6 +63,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ("*",)
     supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
     address_rate: limits.Rate = limits.ADDRESS_RATE
+    strangers_rate: limits.Rate = limits.STRANGERS_RATE
     shares: Shares = Shares()
     proxies: tuple[Network, ...] = ()
 
@@ -95,6 +97,7 @@ def make_app(
                 insiders=insiders,
                 supervisors=settings.supervisor_rate,
                 addresses=settings.address_rate,
+                strangers=settings.strangers_rate,
             ),
             Middleware(limits.BodyLimit),
         ],
@@ -123,12 +126,12 @@ def make_app(
 @contextlib.asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
     settings = app.state.settings
-    connections = Connections(settings.shares, settings.proxies)
-    sweeping = asyncio.create_task(connections.sweep())
+    app.state.connections = Connections(settings.shares, settings.proxies)
+    sweeping = asyncio.create_task(app.state.connections.sweep())
     app.state.writer = Writer(app.state.store.database)
     app.state.ride_pool.start()
     try:
-        yield {"connections": connections}
+        yield {"connections": app.state.connections}
     finally:
         sweeping.cancel()
         app.state.ride_pool.close()

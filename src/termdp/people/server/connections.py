@@ -47,7 +47,7 @@ class Shares:
     """
 
     in_all: int = 4000
-    address: int = 1000
+    address: int = 2000
     person: int = 32
 
 
@@ -133,7 +133,7 @@ class Connections:
                 del self._held[holder]
 
     def _drop_oldest(self, held: "OrderedDict[GuardedProtocol, None]") -> None:
-        """The longest silent one, but none that waits for its answer if there is another."""
+        """The longest silent one; one that waits for its answer only if all do."""
         waiting = (c for c in held if c.phase != "answer")
         chosen = next(waiting, next(iter(held)))
         self.leave(chosen)
@@ -208,7 +208,7 @@ class GuardedProtocol(H11Protocol):
         elif state is h11.SEND_BODY:
             phase = "body"
         else:
-            phase = "answer"
+            phase = "unread" if self.flow.write_paused else "answer"
         if phase != self.phase:
             self._begin(phase)
             if phase == "answer":

@@ -97,9 +97,7 @@ class RateLimit:
         token = bearer(Headers(scope=scope))
         person = None if token is None else tokens.digest(token)
         if person is not None and await self.insiders.has(person):
-            connection = scope.get("state", {}).get("connection")
-            if connection is not None:
-                connection.guard.recognise(connection, person)
+            recognise(scope, person)
             wait = self.supervisors.seconds_to_wait(person)
         else:
             address = (scope.get("client") or ("?",))[0]
@@ -207,3 +205,10 @@ def bearer(headers: Headers) -> str | None:
     if kind.lower() != "bearer" or not tokens.is_well_formed(token.strip()):
         return None
     return token.strip()
+
+
+def recognise(scope: Scope, person: str) -> None:
+    """The connection of a request belongs to somebody who has joined."""
+    connection = scope.get("state", {}).get("connection")
+    if connection is not None:
+        connection.guard.recognise(connection, person)

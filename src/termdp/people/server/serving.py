@@ -19,6 +19,8 @@ from termdp.people.server.ride_pool import scripted_drivers
 from termdp.people.server.storage import BUSY_SECONDS
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from termdp.people.driving.drivers import Driver
 
 ADMIN_SETTING = "admin_token_sha256"
@@ -132,27 +134,37 @@ def serve(
             settings = replace(settings, allowed_hosts=hosts)
         with StudyStore.open(db) as store:
             admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
-        config = uvicorn.Config(
-            partial(make_worker, db, admin_hash, settings, agents),
-            factory=True,
-            workers=workers,
-            http=GuardedProtocol,
-            ws="none",
-            # Strangers' malformed requests are no news: they would fill the log.
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(settings.proxies),
-            forwarded_allow_ips=[str(network) for network in settings.proxies],
-            backlog=BACKLOG,
-            timeout_keep_alive=int(SECONDS["idle"]),
-            timeout_graceful_shutdown=5,
-        )
+        worker = partial(make_worker, db, admin_hash, settings, agents)
+        config = make_config(worker, settings, workers)
         on_start(opening)
         if workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
             Multiprocess(config, sockets=[listener]).run()
+
+
+def make_config(
+    make: Callable[[], Starlette], settings: Settings, workers: int = 1
+) -> "uvicorn.Config":
+    """How uvicorn serves an application."""
+    import uvicorn
+
+    return uvicorn.Config(
+        make,
+        factory=True,
+        workers=workers,
+        http=GuardedProtocol,
+        ws="none",
+        # Strangers' malformed requests are no news: they would fill the log.
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=[str(network) for network in settings.proxies],
+        backlog=BACKLOG,
+        timeout_keep_alive=int(SECONDS["idle"]),
+        timeout_graceful_shutdown=5,
+    )
 
 
 def make_worker(
