@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -140,7 +141,9 @@ def listening(store, **settings):
             time.sleep(0.01)
         port = listener.getsockname()[1]
         try:
-            yield SimpleNamespace(port=port, url=f"http://127.0.0.1:{port}", app=app)
+            url = f"http://127.0.0.1:{port}"
+            admin = partial(Client, url, ADMIN)
+            yield SimpleNamespace(port=port, url=url, app=app, admin=admin)
         finally:
             server.should_exit = True
             thread.join()

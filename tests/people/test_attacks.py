@@ -176,13 +176,13 @@ def test_others_are_not_believed(store):
 def test_a_proxy_may_hold_many_connections(store):
     networks = tuple(to_networks(["127.0.0.1"]))
     shares = Shares(in_all=30, address=3, person=2)
-    with listening(store, shares=shares, proxies=networks) as server:
-        with contextlib.ExitStack() as stack:
-            held = [stack.enter_context(connected(server)) for _ in range(20)]
-            for connection in held:
-                connection.sendall(WHOLE)
-            for connection in held:
-                assert b" 200 " in connection.recv(4096)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(listening(store, shares=shares, proxies=networks))
+        held = [stack.enter_context(connected(server)) for _ in range(20)]
+        for connection in held:
+            connection.sendall(WHOLE)
+        for connection in held:
+            assert b" 200 " in connection.recv(4096)
 
 
 def test_one_sender_is_an_address_or_a_network_of_ipv6():

@@ -3,8 +3,8 @@
 A transaction that has returned is on disk: SQLite runs with a write-ahead log and
 `synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`.
 
-Of all programs one transaction writes at a time: SQLite knows no other way, and PostgreSQL
-is told so, since jobs that are committed together would wait for each other's rows.
+Of all programs one transaction writes at a time: SQLite knows no other way, PostgreSQL is
+told so, since jobs that are committed together would wait for each other's rows.
 """
 
 from collections.abc import Iterator
