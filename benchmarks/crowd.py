@@ -174,22 +174,24 @@ class Service:
 
     Args:
         db: the store.
-        options: more of `termdp serve`.
+        workers: processes; None says nothing about it.
         source: folder with the package's sources; those of this process by default.
         files: how many files the server may have open.
     """
 
-    def __init__(self, db, options=(), source=None, files=None):
+    def __init__(self, db, workers=None, source=None, files=None):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         command = [sys.executable, "-m", "termdp", "serve", "--db", db]
+        if workers is not None:
+            command += ["--workers", str(workers)]
         environment = os.environ | {"TERMDP_ADMIN_TOKEN": ADMIN}
         if source is not None:
             environment["PYTHONPATH"] = str(source)
         limit = None if files is None else lambda: _limit_files(files)
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port), *options],
+            [*command, "--port", str(self.port)],
             env=environment,
             stdout=subprocess.DEVNULL,
             preexec_fn=limit,

@@ -56,7 +56,7 @@ class Attack:
 def crowd_under(args, name, count):
     """People inside before the attack begins, who go on through it."""
     with study(args.people) as (db, store, invites):
-        service = Service(db, args.options, args.source, FEW_FILES)
+        service = Service(db, args.workers, args.source, FEW_FILES)
         try:
             assert service.wait_until_ready(), "the server did not start"
             log, everybody = Log(), people(service.port, invites, Log(), longest=20)
@@ -101,7 +101,7 @@ def _refused(log):
 def startup(args):
     """A server that is attacked while it starts, with few files to open."""
     with study(1) as (db, _, _):
-        service = Service(db, args.options, args.source, FEW_FILES)
+        service = Service(db, args.workers, args.source, FEW_FILES)
         try:
             with Attack("half_open", service.port, 1500):
                 begun = time.monotonic()
@@ -117,7 +117,7 @@ def startup(args):
 def locked(args):
     """Another program holds the database for a while."""
     with study(args.people) as (db, store, invites):
-        service = Service(db, args.options, args.source)
+        service = Service(db, args.workers, args.source)
         try:
             assert service.wait_until_ready(), "the server did not start"
             log = Log()
@@ -170,7 +170,7 @@ def _time_answers(person, slowest):
 def ambiguous(args):
     """A request with two lengths, as for smuggling another one past a proxy."""
     with study(1) as (db, _, _):
-        service = Service(db, args.options, args.source)
+        service = Service(db, args.workers, args.source)
         try:
             assert service.wait_until_ready(), "the server did not start"
             head = "POST /api/invite HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -197,7 +197,7 @@ def main():
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--source", type=Path, help="another src folder to attack")
-    parser.add_argument("--options", nargs="*", default=[], help="of termdp serve")
+    parser.add_argument("--workers", type=int, help="processes of the server")
     args = parser.parse_args()
     rows = []
     for name in args.only:

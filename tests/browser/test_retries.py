@@ -92,7 +92,7 @@ def test_a_stop_survives_an_exhausted_pool(visit, tmp_path):
         statuses = playing(visitor, "pooled")
         page, engine = visitor.page, store.database.engine
         with contextlib.ExitStack() as held:
-            for _ in range(engine.pool.size() + engine.pool._max_overflow):
+            for _ in range(engine.pool.size()):
                 held.enter_context(engine.connect())
             page.keyboard.press("Space")
             page.wait_for_selector(".banner:has-text('Trying again')", timeout=5_000)

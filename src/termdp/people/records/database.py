@@ -29,8 +29,8 @@ from termdp.people.records.migrations import migrate
 BUSY_SECONDS = 30.0
 # As many as a server has threads that read, and its writer.
 _SQLITE_CONNECTIONS = 42
-# PostgreSQL allows 100 in all by default.
-_POSTGRES_CONNECTIONS = 8
+# PostgreSQL allows 100 in all by default, of all programs.
+_POSTGRES_CONNECTIONS = 16
 # The number under which writers of one database take turns on PostgreSQL.
 _TURN = 220_515_376
 
@@ -129,6 +129,7 @@ def _make_engine(url: URL, busy_seconds: float) -> Engine:
                 url,
                 pool_pre_ping=True,
                 pool_size=_POSTGRES_CONNECTIONS,
+                max_overflow=0,
                 pool_timeout=busy_seconds,
                 connect_args={
                     "options": options,
@@ -138,6 +139,7 @@ def _make_engine(url: URL, busy_seconds: float) -> Engine:
         engine = create_engine(
             url,
             pool_size=_SQLITE_CONNECTIONS,
+            max_overflow=0,
             pool_timeout=busy_seconds,
             connect_args={"timeout": busy_seconds},
         )

@@ -1,5 +1,6 @@
 """Who has joined, known without asking the database at every request."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -36,8 +37,9 @@ class Insiders:
         if digest not in self._known and self.clock() - self._looked >= LOOK_SECONDS:
             self._looked = self.clock()
             try:
-                found = await read(self.store.token_digests)
-            except UnreachableError:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    found = await read(self.store.token_digests)
+            except (UnreachableError, TimeoutError):
                 return False
             self._known = {self.admin_hash, *found}
         return digest in self._known

@@ -24,7 +24,7 @@ RIDES_PER_DRIVER = 64
 LOW = RIDES_PER_DRIVER // 2
 WAIT_SECONDS = 4.0
 LOADING_SECONDS = 60.0
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.05
 # After a failure: a first wait, and the longest.
 _RETRY_SECONDS = (0.5, 30.0)
 

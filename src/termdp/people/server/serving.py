@@ -1,8 +1,11 @@
 """A server process: its socket, its admin token, its first study."""
 
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -134,7 +137,8 @@ def serve(
             settings = replace(settings, allowed_hosts=hosts)
         with StudyStore.open(db) as store:
             admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
-        worker = partial(make_worker, db, admin_hash, settings, agents)
+        parent = os.getpid() if workers > 1 else None
+        worker = partial(make_worker, db, admin_hash, settings, agents, parent)
         config = make_config(worker, settings, workers)
         on_start(opening)
         if workers == 1:
@@ -168,9 +172,15 @@ def make_config(
 
 
 def make_worker(
-    db: str, admin_hash: str, settings: Settings, agents: Path | None
+    db: str,
+    admin_hash: str,
+    settings: Settings,
+    agents: Path | None,
+    parent: int | None,
 ) -> Starlette:
     """The application of one process: with a store, drivers and limits of its own."""
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
     # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
     # not every 5 ms as Python does by itself, so that requests do not wait.
     sys.setswitchinterval(0.0005)
@@ -180,6 +190,13 @@ def make_worker(
     settings = replace(settings, shares=shares)
     store = StudyStore.open(db, BUSY_SECONDS)
     return make_app(store, admin_hash, settings, _loader(agents), owns_store=True)
+
+
+def _end_after(parent: int) -> None:
+    """A worker whose parent was killed would hold the port for ever."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
