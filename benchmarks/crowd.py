@@ -195,6 +195,9 @@ class Service:
             env=environment,
             stdout=subprocess.DEVNULL,
             preexec_fn=limit,
+            # Ctrl-C is for us, who then end it; and the scheduler takes it for what it
+            # is, a program beside ours.
+            start_new_session=True,
         )
 
     def stop(self):

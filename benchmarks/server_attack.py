@@ -46,7 +46,7 @@ class Attack:
         self.command += ["--count", str(count)]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command)
+        self.process = subprocess.Popen(self.command, start_new_session=True)
 
     def __exit__(self, *_):
         self.process.kill()
