@@ -15,22 +15,35 @@ from flax import struct
 from termdp.advantages import gae
 from termdp.agents.method_params import MethodParams
 from termdp.agents.update import Examples, Learner, PolicyState
-from termdp.costs import buffer as cost_buffer
+from termdp.agents.value_scale import ValueScale, to_values
 from termdp.costs import ensemble, fit
+from termdp.costs import experience as experiences
+from termdp.costs.buffer import step_labels
 from termdp.costs.optimism import dynamic_discount
-from termdp.runs import cost_features, metrics
+from termdp.runs import cost_features, metrics, shaping
 from termdp.runs.collect import Rollout, RolloutState
 from termdp.runs.config import TrainConfig
 from termdp.runs.cost_features import FreshCosts
+from termdp.runs.shaping import ShapingState
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is fixed when training is compiled: networks, optimiser, sizes."""
+    """What is fixed when training is compiled: networks, optimiser, sizes.
+
+    Attributes:
+        learner: how the agent acts and its optimiser.
+        config: sizes and rates.
+        learns_costs: whether some method of the program does.
+        num_iterations: of a run, as planned.
+        has_reference: whether the methods have an unobserved phase, or keep a policy.
+    """
 
     learner: Learner
     config: TrainConfig
     learns_costs: bool
+    num_iterations: int
+    has_reference: bool = False
 
 
 @struct.dataclass
@@ -43,7 +56,8 @@ class TrainState:
         rollout_state: where the environments stand.
         policy: the agent.
         costs: the cost ensemble; None when no method of the program learns costs.
-        buffer: past trajectories for it; None likewise.
+        experience: what it learns from; None likewise.
+        shaping: what rules on rewards remember.
     """
 
     key: jax.Array
@@ -51,7 +65,8 @@ class TrainState:
     rollout_state: RolloutState
     policy: PolicyState
     costs: Any
-    buffer: Any
+    experience: Any
+    shaping: ShapingState
 
 
 def improve(
@@ -76,8 +91,9 @@ def improve(
         The state after the iteration, and sums for the reports.
     """
     key_costs, key_policy = jax.random.split(key)
+    rollout = in_units_of_rewards(state.policy.value_scale, rollout)
     # Lines 5–9: label the steps, train the bootstrap ensemble.
-    costs, buffer, cost_report = learn_costs(
+    costs, experience, cost_report = learn_costs(
         recipe, method_params, state, rollout, key_costs
     )
     # Line 10: accumulated costs, with the fresh networks. The inputs of the policy keep
@@ -85,12 +101,16 @@ def improve(
     recent = state.rollout_state.recent_costs
     fresh, recent = recompute_costs(recipe, method_params, costs, recent, rollout)
     # Line 11: improve the policy with the dynamic discount.
-    examples = as_examples(recipe, method_params, rollout, fresh)
+    shaped = shaping.updated(method_params, state.shaping, rollout, fresh)
+    divergence = shaping.reference_divergence(recipe.learner, shaped, rollout)
+    rewards = shaping.shaped_rewards(method_params, shaped, rollout, fresh, divergence)
+    examples = as_examples(recipe, method_params, rollout, fresh, rewards)
     policy, policy_report = recipe.config.algorithm.update(
         recipe.learner, state.policy, examples, key_policy
     )
     report = metrics.of_iteration(rollout, fresh)
     report |= {name: jnp.mean(value) for name, value in policy_report.items()}
+    report["multiplier"] = shaped.multiplier
     report |= metrics.troubles(
         rollout_state.observations, (policy.params, costs and costs.average)
     )
@@ -100,9 +120,19 @@ def improve(
         rollout_state=replace(rollout_state, recent_costs=recent),
         policy=policy,
         costs=costs,
-        buffer=buffer,
+        experience=experience,
+        shaping=shaped,
     )
     return new_state, report | cost_report
+
+
+def in_units_of_rewards(scale: ValueScale, rollout: Rollout) -> Rollout:
+    """The rollout with true values, where the network gave them on its own scale."""
+    return replace(
+        rollout,
+        values=to_values(scale, rollout.values),
+        next_values=to_values(scale, rollout.next_values),
+    )
 
 
 def learn_costs(
@@ -112,15 +142,15 @@ def learn_costs(
     rollout: Rollout,
     key: jax.Array,
 ) -> tuple[Any, Any, metrics.Metrics]:
-    """Add the rollout to the buffer and train the cost networks on it."""
+    """Add the rollout to the experience and train the cost networks on that."""
     if not recipe.learns_costs:
         return None, None, {}
     config = recipe.config.costs
     key_add, key_fit = jax.random.split(key)
-    labels = cost_buffer.step_labels(rollout.stopped, rollout.game_over)
-    buffer = cost_buffer.add(
+    labels = step_labels(rollout.stopped, rollout.game_over)
+    experience = experiences.add(
         key_add,
-        state.buffer,
+        state.experience,
         rollout.inputs.observation,
         recipe.learner.distribution.executed(rollout.actions),
         rollout.starts,
@@ -130,8 +160,8 @@ def learn_costs(
     costs = ensemble.with_initial_bias(
         state.costs, jnp.sum(rollout.stopped), jnp.sum(~rollout.game_over), config
     )
-    costs, report = fit.update(key_fit, costs, buffer, method_params.window, config)
-    return costs, buffer, {"cost_loss": report.loss, "bias": report.bias}
+    costs, report = fit.update(key_fit, costs, experience, method_params.window, config)
+    return costs, experience, {"cost_loss": report.loss, "bias": report.bias}
 
 
 def recompute_costs(
@@ -145,21 +175,15 @@ def recompute_costs(
     if costs is None or recent is None:
         return None, None
     executed = recipe.learner.distribution.executed(rollout.actions)
-    newest = cost_features.channel_costs(
-        method_params, costs, rollout.inputs.observation, executed
+    return cost_features.of_rollout(
+        method_params,
+        costs,
+        recent,
+        rollout.inputs.observation,
+        executed,
+        rollout.starts,
+        rollout.ended[-1],
     )
-    sums = cost_features.sums_with_history(
-        recent, newest, rollout.starts, method_params.window
-    )
-    memory = cost_features.memory_after(
-        recent, newest, rollout.starts, rollout.ended[-1]
-    )
-    fresh = FreshCosts(
-        accumulated=cost_features.accumulate(method_params, costs, sums),
-        members=newest[:, :-1],
-        bias=jnp.mean(ensemble.biases(costs)),
-    )
-    return fresh, memory
 
 
 def as_examples(
@@ -167,10 +191,11 @@ def as_examples(
     method_params: MethodParams,
     rollout: Rollout,
     fresh: FreshCosts | None,
+    rewards: jax.Array,
 ) -> Examples:
     """Rewards as the method shapes them, its discounts, and the advantages."""
     advantages = gae(
-        shaped_rewards(method_params, rollout, fresh),
+        rewards,
         rollout.values,
         rollout.next_values,
         step_discounts(method_params, rollout, fresh),
@@ -220,14 +245,3 @@ def _survival(
     if learned is None:
         return true
     return jnp.where(method_params.knows_costs > 0, true, learned)
-
-
-def shaped_rewards(
-    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
-) -> jax.Array:
-    """r_t − p on a stop − α·C_optimistic + α·U(C)."""
-    rewards = rollout.rewards - method_params.stop_penalty * rollout.stopped
-    if fresh is None:
-        return rewards
-    rewards = rewards - method_params.cost_penalty * fresh.accumulated.policy_input
-    return rewards + method_params.bonus * fresh.accumulated.uncertainty

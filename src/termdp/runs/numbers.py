@@ -24,16 +24,22 @@ class Numbers(TypedDict, total=False):
     std_factor: float
     uncertainty: str
     window_factor: float
+    stop_rate_target: float
+    multiplier_rate: float
+    kl_penalty: float
+    unobserved_share: float
     learning_rate: float
     anneal: bool
     adam_eps: float
     max_grad_norm: float | None
+    value_scale_rate: float | None
+    value_scale_floor: float
     value_coef: float
     entropy_coef: float
     num_epochs: int
     num_minibatches: int
     clip: float
-    value_clip: float
+    value_clip: float | None
     kl_coef: float
     kl_target: float
     num_envs: int
@@ -54,6 +60,9 @@ class Numbers(TypedDict, total=False):
     cost_num_steps: int
     cost_segments_per_step: int
     cost_segment_length: int
+    cost_keep: str
+    cost_stop_capacity: int
+    cost_stops_per_step: int
     cost_draw: str
     cost_buffer_steps: int
     cost_buffer_episodes: int

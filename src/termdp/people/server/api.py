@@ -15,6 +15,8 @@ from starlette.routing import Route
 
 from termdp.people.driving.ride import Ride
 from termdp.people.records import tokens
+from termdp.people.records.database import Database
+from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import (
     ReviewInput,
     record_drive,
@@ -26,6 +28,7 @@ from termdp.people.records.study_store import (
     record_shown,
 )
 from termdp.people.records.tables import NAME_LENGTH, Drive, Study, Supervisor
+from termdp.people.records.withdrawal import PARTICIPANT, person_data, record_forget
 from termdp.people.server.bodies import (
     DRIVE_STEPS,
     DriveBody,
@@ -36,6 +39,7 @@ from termdp.people.server.bodies import (
     ReasonBody,
     RefusedError,
     StopBody,
+    WithdrawBody,
     read_body,
 )
 from termdp.people.server.limits import bearer, recognise
@@ -59,6 +63,11 @@ async def who(request: Request) -> tuple[Study, Supervisor]:
         raise RefusedError(
             401, "expected the token of a supervisor: join by your invite link first"
         )
+    days = request.app.state.settings.token_days
+    if tokens.is_older(found[1].token_ms, days, now_ms()):
+        raise RefusedError(
+            401, f"this login is older than {days:g} days: ask for a new invite link"
+        )
     return found
 
 
@@ -76,7 +85,10 @@ def showing_id(request: Request) -> int:
 async def invite(request: Request) -> Response:
     """What an invite is for, and the text to agree to."""
     body = await read_body(request, InviteBody)
-    study, supervisor = await read(request.app.state.store.invited, body.invite)
+    state = request.app.state
+    study, supervisor = await read(
+        state.store.invited, body.invite, state.settings.token_days
+    )
     return JSONResponse(
         {
             "study": study.name,
@@ -96,14 +108,17 @@ async def guest(request: Request) -> Response:
     body = await read_body(request, GuestBody)
     study = state.settings.practice if body.study is None else body.study
     unique = f"{body.name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
-    made = await run_in_threadpool(state.store.invite, study, unique)
-    return JSONResponse({"invite": made})
+    made = await run_in_threadpool(state.store.invite_all, study, [unique], who="guest")
+    return JSONResponse({"invite": made[unique]})
 
 
 async def join(request: Request) -> Response:
     """Record the consent and hand out the token for all further requests."""
     body = await read_body(request, JoinBody)
-    granted = await write(request, lambda session: record_join(session, **asdict(body)))
+    days = request.app.state.settings.token_days
+    granted = await write(
+        request, lambda session: record_join(session, **asdict(body), days=days)
+    )
     person = tokens.digest(granted)
     request.app.state.insiders.add(person)
     recognise(request.scope, person)
@@ -124,6 +139,44 @@ async def me(request: Request) -> Response:
             "total": total,
         }
     )
+
+
+# Leaving
+
+
+async def sign_out(request: Request) -> Response:
+    """End this login everywhere; a new invite begins another one."""
+    _, supervisor = await who(request)
+    state = request.app.state
+    await run_in_threadpool(state.store.sign_out, supervisor.id)
+    state.known.clear()
+    return JSONResponse({"signed_out": True})
+
+
+async def own_data(request: Request) -> Response:
+    """All that is stored about the person who asks."""
+    _, supervisor = await who(request)
+    database = request.app.state.store.database
+    return JSONResponse(await run_in_threadpool(_own_data, database, supervisor.id))
+
+
+def _own_data(database: Database, supervisor_id: int) -> dict[str, Any]:
+    with database.reading() as session:
+        return person_data(session, supervisor_id)
+
+
+async def withdraw(request: Request) -> Response:
+    """Take the person who asks out of the study, for good."""
+    _, supervisor = await who(request)
+    keep = (await read_body(request, WithdrawBody)).keep_stops
+    gone = await write(
+        request,
+        lambda session: record_forget(session, supervisor.id, keep, PARTICIPANT),
+    )
+    state = request.app.state
+    state.known.clear()
+    await run_in_threadpool(state.store.database.scrub)
+    return JSONResponse({"reviews": gone.reviews, "kept": keep})
 
 
 # Watching
@@ -291,6 +344,9 @@ ROUTES = [
     Route("/api/guest", guest, methods=["POST"]),
     Route("/api/join", join, methods=["POST"]),
     Route("/api/me", me),
+    Route("/api/me/data", own_data),
+    Route("/api/sign-out", sign_out, methods=["POST"]),
+    Route("/api/withdraw", withdraw, methods=["POST"]),
     Route("/api/next", next_ride),
     Route("/api/showings/{showing:int}", showing),
     Route("/api/showings/{showing:int}/stop", stop, methods=["POST"]),

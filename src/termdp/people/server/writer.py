@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
-from termdp.people.records.database import Database
+from termdp.people.records.database import ConflictError, Database
 
 Job = Callable[[Session], Any]
 _MAX_TOGETHER = 256
+_OVERTAKEN = "expected what was there a moment ago, but it has changed: load it again"
 
 
 class Writer:
@@ -63,9 +64,11 @@ class Writer:
                     try:
                         with session.begin_nested():
                             outcomes.append((future, job(session), None))
-                    except (ValueError, IntegrityError, DataError) as error:
+                    except (ValueError, DataError) as error:
                         # Refused: only this one is undone.
                         outcomes.append((future, None, error))
+                    except IntegrityError:  # overtaken by another server's write
+                        outcomes.append((future, None, ConflictError(_OVERTAKEN)))
         except Exception as error:  # not committed: none of them is on disk
             for _, future in batch:
                 future.set_exception(error)
