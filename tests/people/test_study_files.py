@@ -303,9 +303,9 @@ def bomb_of_steps(path, good):
     """Rides of 10,000 steps in 8,000 showings: far more rows than bytes."""
     record = copy.deepcopy(RECORD)
     record["rides"] = [dict(record["rides"][1], actions="0" * 10_000)]
-    shown = dict(record["showings"][0], ride=1, step=9_999)
+    shown = dict(record["showings"][0], ride=1, step=9_999, client_id="c" * 8)
     record["showings"] = [dict(shown, position=i) for i in range(8_000)]
-    content = json.dumps(record).encode()
+    content = json.dumps(record, separators=(",", ":")).encode()
     table = pq.read_table(good).replace_schema_metadata({dataset.METADATA_KEY: content})
     pq.write_table(table, path, compression="zstd")
 

@@ -31,8 +31,9 @@ from termdp.people.records.tables import NAME_LENGTH
 
 METADATA_KEY = b"termdp_study"
 SHOWINGS_PER_GROUP = 64
-# An export has 2 bytes or more per row. More rows than this would only cost time.
-MAX_ROWS_PER_BYTE = 4
+# More than an export can have: its metadata alone take 770 bytes for each showing of at
+# most 10,000 rows. Other files would only cost time.
+MAX_ROWS_PER_BYTE = 16
 _ROWS_AT_ONCE = 8192
 _TEXT_LIMIT = 64 << 20
 # What pyarrow raises when it cannot read on.
