@@ -176,7 +176,7 @@ class Service:
         db: the store.
         workers: processes; None says nothing about it.
         source: folder with the package's sources; those of this process by default.
-        files: how many files the server may have open.
+        files: how many files the server may have open: by default, and at most.
     """
 
     def __init__(self, db, workers=None, source=None, files=None):
@@ -232,8 +232,8 @@ class Service:
         return True
 
 
-def _limit_files(count):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+def _limit_files(limits):
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ first row, without an attack, is broken, the machine is too busy to tell. Run:
 import argparse
 import asyncio
 import os
+import resource
 import socket
 import sqlite3
 import subprocess
@@ -37,6 +38,7 @@ LOCKED_SECONDS = 10
 ANSWER_SECONDS = 5
 STARTUP_SECONDS = 60
 FEW_FILES = 1024
+_, MOST_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 class Attack:
@@ -57,7 +59,9 @@ class Attack:
 def crowd_under(args, name, count):
     """People inside before the attack begins, who go on through it."""
     with study(args.people) as (db, store, invites):
-        service = Service(db, args.workers, args.source, FEW_FILES)
+        # As on most machines: few files, but more for a server that asks.
+        files = (FEW_FILES, MOST_FILES)
+        service = Service(db, args.workers, args.source, files)
         try:
             assert service.wait_until_ready(), "the server did not start"
             log, everybody = Log(), people(service.port, invites, Log(), longest=20)
@@ -102,7 +106,7 @@ def _refused(log):
 def startup(args):
     """A server that is attacked while it starts, with few files to open."""
     with study(1) as (db, _, _):
-        service = Service(db, args.workers, args.source, FEW_FILES)
+        service = Service(db, args.workers, args.source, (FEW_FILES, FEW_FILES))
         try:
             with Attack("half_open", service.port, 1500):
                 begun = time.monotonic()
