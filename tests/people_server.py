@@ -4,10 +4,14 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
+import uvicorn
 
 from services import free_port
 from termdp.people.driving.drivers import random_driver
@@ -17,6 +21,7 @@ from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import Settings, make_app
 from termdp.people.server.client import Client
 from termdp.people.server.limits import Rate
+from termdp.people.server.serving import bind, make_config
 
 with warnings.catch_warnings():
     # Starlette would rather see a newer httpx than ours.
@@ -111,7 +116,8 @@ def serving(db, *options):
 def application(store, **settings):
     """A client of an application in this process; no limits of rate unless given."""
     anything = Rate(1e9, 1e9)
-    chosen = {"supervisor_rate": anything, "address_rate": anything, "steps": 20}
+    rates = ("supervisor_rate", "address_rate", "strangers_rate")
+    chosen = dict.fromkeys(rates, anything) | {"steps": 20}
     app = make_app(
         store,
         tokens.digest(ADMIN),
@@ -120,6 +126,27 @@ def application(store, **settings):
     )
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
+
+
+@contextlib.contextmanager
+def listening(store, **settings):
+    """The application in this process, on a real socket: `url`, `port`, `app`."""
+    chosen = Settings(**({"steps": 20} | settings))
+    app = make_app(store, tokens.digest(ADMIN), chosen, lambda: [random_driver()])
+    with bind("127.0.0.1", 0) as listener:
+        server = uvicorn.Server(make_config(lambda: app, chosen))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        port = listener.getsockname()[1]
+        try:
+            url = f"http://127.0.0.1:{port}"
+            admin = partial(Client, url, ADMIN)
+            yield SimpleNamespace(port=port, url=url, app=app, admin=admin)
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def join(client, store, name="ann"):

@@ -44,7 +44,6 @@ def fill(store):
         count = 0
         while name != "idle" and (showing := store.next_showing(supervisor.id)):
             count += 1
-            store.showing(supervisor.id, showing.id)  # fetched by the page
             stopped = count % 2 == 0 and len(showing.ride.actions) > 3
             given = ReviewInput(
                 client_id=f"client-{showing.id:04d}",

@@ -1,6 +1,8 @@
 """Killed servers and lost databases: what was acknowledged is there, the rest is said."""
 
+import contextlib
 import socket
+import sqlite3
 import threading
 import time
 
@@ -11,6 +13,7 @@ from services import postgres
 from termdp.cli import main
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
+from termdp.people.server.storage import BUSY_SECONDS
 
 STOPS = 30
 SUPERVISORS = 4
@@ -88,6 +91,68 @@ def test_a_lost_database_is_said_and_nothing_is_lost():
         store.close()
 
 
+@contextlib.contextmanager
+def locked(db):
+    """Another program is in the middle of a long transaction."""
+    other = sqlite3.connect(db, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def test_a_locked_database_answers_soon_and_nothing_is_lost(tmp_path):
+    db = str(tmp_path / "people.db")
+    fill(db, repeat_share=0.0)
+    with StudyStore.open(db, BUSY_SECONDS) as store, application(store) as client:
+        ann, bo = join(client, store, "ann"), join(client, store, "bo")
+        showing = client.get("/api/next", headers=ann).json()["ride"]["showing"]
+        path = f"/api/showings/{showing}/stop"
+        body = {"id": "client-id-1", "step": 2, "latency_ms": 40}
+        with locked(db):
+            for ask in (
+                lambda: client.post(path, json=body, headers=ann),
+                lambda: client.get("/api/next", headers=bo),
+                lambda: client.post("/api/live", json={}, headers=bo),
+            ):
+                begun = time.monotonic()
+                answer = ask()
+                assert time.monotonic() - begun < 5
+                assert answer.status_code == 503
+                assert answer.headers["retry-after"]
+            # Who only reads does not wait for who writes.
+            assert client.get("/api/me", headers=ann).status_code == 200
+        answer = client.post(path, json=body, headers=ann)
+        assert answer.json() == {"stopped": True, "step": 2, "on_disk": True}
+        assert client.get("/api/next", headers=bo).status_code == 200
+
+
+def test_a_pool_without_connections_answers_503(database_url):
+    with StudyStore.open(database_url, busy_seconds=1.0) as store:
+        store.create_study("comfort", repeat_share=0.0)
+        store.add_rides("comfort", straight(2), [False] * 2)
+        with application(store) as client, contextlib.ExitStack() as held:
+            ann = join(client, store)
+            showing = client.get("/api/next", headers=ann).json()["ride"]["showing"]
+            path = f"/api/showings/{showing}/stop"
+            body = {"id": "client-id-1", "step": 2, "latency_ms": 40}
+            pool = store.database.engine.pool
+            for _ in range(pool.size()):
+                held.enter_context(store.database.engine.connect())
+            for answer in (
+                client.post(path, json=body, headers=ann),
+                client.get("/api/me", headers=ann),
+            ):
+                assert answer.status_code == 503
+                assert "does not answer" in answer.json()["error"]
+                assert answer.headers["retry-after"]
+            held.close()
+            answer = client.post(path, json=body, headers=ann)
+            assert answer.json() == {"stopped": True, "step": 2, "on_disk": True}
+
+
 def refused(capsys, *options):
     """What `termdp serve` says when it does not start."""
     with pytest.raises(SystemExit) as exit_info:
@@ -115,6 +180,8 @@ def test_a_taken_port_is_said(tmp_path, capsys):
         (("--host", "no.such.host.invalid"), "host's name or address"),
         (("--agents", "/nowhere"), "no such folder"),
         (("--steps", "0"), "1 to 2000 steps"),
+        (("--workers", "0"), "1 to 64 workers"),
+        (("--trusted-proxy", "the-proxy"), "expected a proxy's address or network"),
         (("--db", "postgresql+psycopg://x@127.0.0.1:1/y"), "cannot be opened"),
     ],
 )

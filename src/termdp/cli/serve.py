@@ -29,6 +29,11 @@ class Args:
     """Folder with runs of Backseat Driver; scripted drivers without."""
     steps: int = 250
     """Longest ride on the Ride page, in steps."""
+    trusted_proxy: tuple[str, ...] = ()
+    """Addresses or networks of reverse proxies before this server. Only they are believed
+    when they say for whom they ask (X-Forwarded-For)."""
+    workers: int = 1
+    """Processes that answer; several need PostgreSQL to be of use (docs/people.md)."""
     token_days: float = 30
     """How many days an invite link works, and the login that comes of it."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -39,6 +44,7 @@ class Args:
 def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
+    from termdp.people.server.connections import to_networks
     from termdp.people.server.serving import Opening, plain_http_warning, serve
 
     if not 1 <= args.steps <= 2000:
@@ -60,6 +66,17 @@ def run(args: Args) -> None:
             print(warning, file=sys.stderr, flush=True)
 
     settings = Settings(
-        tokens=not args.no_tokens, steps=args.steps, token_days=args.token_days
+        tokens=not args.no_tokens,
+        steps=args.steps,
+        token_days=args.token_days,
+        proxies=tuple(to_networks(args.trusted_proxy)),
     )
-    serve(args.db, args.host, args.port, args.agents, settings, on_start)
+    serve(
+        args.db,
+        args.host,
+        args.port,
+        args.agents,
+        settings,
+        args.workers,
+        on_start,
+    )

@@ -12,8 +12,10 @@ from termdp.people.records.study_store import (
     NotFoundError,
     ReviewInput,
     StudyStore,
+    record_drive,
     record_join,
     record_live,
+    record_reason,
     record_review,
     to_ride,
 )
@@ -31,7 +33,6 @@ def join(store, name="ann", study="coins"):
 
 def review(store, supervisor_id, showing, *values, **more):
     given = ReviewInput(*values, **more)
-    store.showing(supervisor_id, showing.id)  # fetched by the page
     return recorded(store, record_review, supervisor_id, showing.id, given)
 
 
@@ -148,7 +149,6 @@ def test_a_wrong_clock_is_recorded_and_changes_nothing(filled):
 def test_nobody_reviews_another_ones_showing(filled):
     ann, bo = join(filled, "ann"), join(filled, "bo")
     showing = filled.next_showing(ann)
-    filled.showing(ann, showing.id)
     with pytest.raises(NotFoundError, match="one of your rides"):
         review(filled, bo, showing, "c" * 16, True, 1, 30)
 
@@ -157,9 +157,9 @@ def test_reasons_may_come_later(filled):
     ann = join(filled)
     showing = filled.next_showing(ann)
     with pytest.raises(ConflictError, match="reviewed"):
-        filled.set_reason(ann, showing.id, "why")
+        recorded(filled, record_reason, ann, showing.id, "why")
     review(filled, ann, showing, "c" * 16, True, 1, 30)
-    filled.set_reason(ann, showing.id, "because")
+    recorded(filled, record_reason, ann, showing.id, "because")
     (shown,) = [s for s in filled.showings("coins") if s.review]
     assert shown.review.reason == "because"
 
@@ -228,8 +228,11 @@ def test_stops_from_many_threads_are_all_kept(filled):
 
 def test_live_rides_are_numbered_on_and_not_reviewed_again(filled, straight_rides):
     ann = join(filled)
-    showing = recorded(filled, record_live, ann, straight_rides[0], False)
+    number = recorded(filled, record_live, ann, straight_rides[0], False)
+    (showing,) = [s for s in filled.showings("coins") if s.id == number]
     assert (showing.ride.number, showing.ride.live) == (12, True)
+    assert (showing.ride.seed, showing.ride.crashed) == (straight_rides[0].seed, False)
+    assert to_ride(showing.ride) == straight_rides[0]
     assert filled.next_showing(ann).ride.live is False
     review(filled, ann, showing, "c" * 16, True, 1, 30)
     assert len(filled.rides("coins")) == 12
@@ -251,9 +254,9 @@ def test_high_scores(filled):
             crashed=True,
         )
 
-    filled.add_drive(ann, drive("a", 1.5))
-    filled.add_drive(bo, drive("a", 2.5))
-    filled.add_drive(bo, drive("a", 9.5))  # a retry: not counted again
+    recorded(filled, record_drive, ann, drive("a", 1.5))
+    recorded(filled, record_drive, bo, drive("a", 2.5))
+    recorded(filled, record_drive, bo, drive("a", 9.5))  # a retry: not counted again
     scores = filled.high_scores(filled.study("coins").id)
     assert [(s["name"], s["score"]) for s in scores] == [("bo", 2.5), ("ann", 1.5)]
 

@@ -5,6 +5,7 @@ behind it have appeared. So the browser gets the whole road ahead of time and dr
 smoothly. A supervisor's own drive needs no message to the server until it is over.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -32,8 +33,26 @@ def track(seed: int, steps: int) -> dict[str, list[int]]:
 
 def ride_data(ride: Ride) -> dict[str, Any]:
     """A ride for the browser: its road and its actions; not who drove."""
-    actions = "".join(map(str, ride.actions.tolist()))
-    return {"actions": actions, **track(ride.seed, len(ride) + 1)}
+    return {"actions": _digits(ride), **track(ride.seed, len(ride) + 1)}
+
+
+def ride_data_many(rides: Sequence[Ride]) -> list[dict[str, Any]]:
+    """`ride_data` of several rides, their roads in one go."""
+    length = padded(max(len(ride) for ride in rides) + 1)
+    seeds = jnp.asarray([ride.seed for ride in rides], jnp.int32)
+    roads = jax.tree.map(np.asarray, _appearing_many(seeds, length=length))
+    return [
+        {
+            "actions": _digits(ride),
+            "cars": _places(cars[: len(ride) + 1]),
+            "coins": _places(coins[: len(ride) + 1]),
+        }
+        for ride, cars, coins in zip(rides, *roads, strict=True)
+    ]
+
+
+def _digits(ride: Ride) -> str:
+    return (ride.actions + ord("0")).tobytes().decode("ascii")
 
 
 def road_data() -> dict[str, int]:
@@ -67,6 +86,11 @@ def _appearing(seed: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
     empty = jnp.zeros(road.lanes, jnp.uint32)
     start = (empty, empty, no_wave(road))
     return jax.lax.scan(advance, start, jnp.arange(length))[1]
+
+
+@partial(jax.jit, static_argnames=("length",))
+def _appearing_many(seeds: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
+    return jax.vmap(partial(_appearing, length=length))(seeds)
 
 
 def _places(words: np.ndarray) -> list[int]:

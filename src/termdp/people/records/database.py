@@ -2,6 +2,9 @@
 
 A transaction that has returned is on disk: SQLite runs with a write-ahead log and
 `synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`.
+
+Of all programs one transaction writes at a time: SQLite knows no other way, PostgreSQL is
+told so, since jobs that are committed together would wait for each other's rows.
 """
 
 import sqlite3
@@ -10,20 +13,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DBAPIError,
+    InterfaceError,
     NoSuchModuleError,
     OperationalError,
 )
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 from sqlalchemy.orm import Session
 
 from termdp.people.records.migrations import migrate
 from termdp.people.records.tables import Base
 
-BUSY_SECONDS = 30
+# How long a command waits for another program's transaction.
+BUSY_SECONDS = 30.0
+# As many as a server has threads that read, and its writer.
+_SQLITE_CONNECTIONS = 42
+# PostgreSQL allows 100 in all by default, of all programs.
+_POSTGRES_CONNECTIONS = 16
+# The number under which writers of one database take turns on PostgreSQL.
+_TURN = 220_515_376
 TABLES = tuple(table.name for table in Base.metadata.sorted_tables)
 
 
@@ -46,15 +58,17 @@ class Database:
         self.engine = engine
 
     @classmethod
-    def open(cls, url: str) -> "Database":
+    def open(cls, url: str, busy_seconds: float = BUSY_SECONDS) -> "Database":
         """Connect and bring the tables up to date.
 
         Args:
             url: a file's path for SQLite, or a URL of SQLAlchemy (`sqlite:///file.db`,
                 `postgresql+psycopg://user@host/name`).
+            busy_seconds: how long to wait for another program's transaction, or for a
+                free connection, before saying that the database does not answer.
         """
         parsed = _parse(url)
-        database = cls(_make_engine(parsed))
+        database = cls(_make_engine(parsed, busy_seconds))
         try:
             _make_private(parsed)
             with database.engine.execution_options(writes=True).begin() as connection:
@@ -86,6 +100,8 @@ class Database:
             Session(engine, expire_on_commit=False) as session,
             session.begin(),
         ):
+            if engine.dialect.name == "postgresql":
+                session.execute(text(f"SELECT pg_advisory_xact_lock({_TURN})"))
             yield session
 
     @contextmanager
@@ -146,7 +162,7 @@ def _parse(url: str) -> URL:
         ) from error
 
 
-def _make_engine(url: URL) -> Engine:
+def _make_engine(url: URL, busy_seconds: float) -> Engine:
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql"):
         raise ValueError(f"expected a URL of sqlite or postgresql, got {backend!r}")
@@ -156,8 +172,25 @@ def _make_engine(url: URL) -> Engine:
         )
     try:
         if backend == "postgresql":
-            return create_engine(url, pool_pre_ping=True, pool_size=8)
-        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+            options = f"-c lock_timeout={int(1000 * busy_seconds)}"
+            return create_engine(
+                url,
+                pool_pre_ping=True,
+                pool_size=_POSTGRES_CONNECTIONS,
+                max_overflow=0,
+                pool_timeout=busy_seconds,
+                connect_args={
+                    "options": options,
+                    "connect_timeout": max(1, int(busy_seconds)),
+                },
+            )
+        engine = create_engine(
+            url,
+            pool_size=_SQLITE_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=busy_seconds,
+            connect_args={"timeout": busy_seconds},
+        )
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ValueError(
             f"expected a database driver for {url.drivername}, but it is not installed: "
@@ -222,7 +255,7 @@ def _logs(path: Path) -> tuple[Path, Path]:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
+    except (OperationalError, InterfaceError, NoConnectionError) as error:
         raise UnreachableError(
             f"the database does not answer ({_first_line(error)}): nothing was written"
         ) from error

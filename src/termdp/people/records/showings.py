@@ -7,15 +7,17 @@ a transaction that somebody else ends.
 import dataclasses
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import Table, bindparam, func, insert, literal, select
 from sqlalchemy.orm import Session
 
 from termdp.people.driving.ride import Ride
 from termdp.people.records import plan
 from termdp.people.records.database import ConflictError, NotFoundError
 from termdp.people.records.tables import (
+    Drive,
     Review,
     Showing,
     StoredRide,
@@ -43,22 +45,44 @@ class ReviewInput:
     client_ms: int | None = None
 
 
-def record_live(
-    session: Session, supervisor_id: int, ride: Ride, crashed: bool
-) -> Showing:
-    """Add a ride that was made for one supervisor, and its showing."""
-    supervisor = supervisor_row(session, supervisor_id)
-    (row,) = insert_rides(session, supervisor.study_id, [ride], [crashed], live=True)
-    showing = Showing(
-        supervisor=supervisor,
-        ride=row,
-        position=next_position(session, supervisor_id),
-        is_repeat=False,
-        shown_ms=now_ms(),
-    )
-    session.add(showing)
-    session.flush()
-    return showing
+def record_next(session: Session, supervisor_id: int) -> Showing | None:
+    """The showing that comes next, from now on shown; None when all are reviewed."""
+    found = first_open(session, supervisor_id)
+    if found is None and plan_group(session, supervisor_row(session, supervisor_id)):
+        found = first_open(session, supervisor_id)
+    if found is not None:
+        found.shown_ms = found.shown_ms or now_ms()
+    return found
+
+
+def record_shown(session: Session, supervisor_id: int, showing_id: int) -> Showing:
+    """A showing of this supervisor, from now on shown."""
+    found = own_showing(session, supervisor_id, showing_id)
+    found.shown_ms = found.shown_ms or now_ms()
+    return found
+
+
+def record_live(session: Session, supervisor_id: int, ride: Ride, crashed: bool) -> int:
+    """Add a ride that was made for one supervisor; returns the id of its showing.
+
+    Most requests of a full server are this one and `record_review`: both are two
+    statements.
+    """
+    connection = session.connection()
+    now = now_ms()
+    values = {
+        "new_supervisor": supervisor_id,
+        "new_seed": ride.seed,
+        "new_driver": ride.driver,
+        "new_actions": ride.actions.tobytes(),
+        "new_crashed": bool(crashed),
+        "new_ms": now,
+    }
+    ride_id = connection.scalar(_ADD_LIVE_RIDE, values)
+    if ride_id is None:
+        raise NotFoundError("expected somebody in a study, got one who has withdrawn")
+    made = {"new_supervisor": supervisor_id, "new_ride": ride_id, "new_ms": now}
+    return connection.scalars(_ADD_LIVE_SHOWING, made).one()
 
 
 def record_review(
@@ -69,35 +93,62 @@ def record_review(
     The same input may come again (its answer may have been lost): it is recorded once.
     A different one for the same showing is a `ConflictError`.
     """
-    showing = own_showing(session, supervisor_id, showing_id)
-    known = showing.review
-    if known is not None:
-        if known.client_id == given.client_id:
-            return known
-        said = f"stopped at step {known.step}" if known.stopped else "is over"
+    connection = session.connection()
+    sought = {"showing": showing_id, "supervisor": supervisor_id}
+    found = connection.execute(_TO_REVIEW, sought).one_or_none()
+    if found is None:
+        raise NotFoundError(f"expected one of your rides, got {showing_id}")
+    if found.client_id is not None:
+        if found.client_id == given.client_id:
+            return Review(stopped=found.stopped, step=found.step)
+        said = f"stopped at step {found.step}" if found.stopped else "is over"
         raise ConflictError(f"this ride {said} already: the first answer counts")
-    last = len(showing.ride.actions) - 1
+    last = found.steps - 1
     step = given.step if given.stopped else last
     if given.stopped:
-        _check_moment(step, last, showing.ride.crashed)
+        _check_moment(step, last, found.crashed)
     arrived = now_ms()
-    study = session.get_one(Study, showing.ride.study_id)
-    if showing.supervisor.kind == "person":  # the simulated watch no screen
-        _check_was_seen(step, study.step_ms, given.speed, showing.shown_ms, arrived)
-    review = Review(
-        client_id=given.client_id,
-        stopped=given.stopped,
-        step=step,
-        latency_ms=given.latency_ms if given.stopped else None,
-        reason=given.reason or None,
-        speed=given.speed,
-        replays=given.replays,
-        skew_ms=None if given.client_ms is None else given.client_ms - arrived,
-        created_ms=arrived,
+    if found.kind == "person":  # the simulated watch no screen
+        _check_was_seen(step, found.step_ms, given.speed, found.shown_ms, arrived)
+    values = {
+        "showing_id": showing_id,
+        "client_id": given.client_id,
+        "stopped": given.stopped,
+        "step": step,
+        "latency_ms": given.latency_ms if given.stopped else None,
+        "reason": given.reason or None,
+        "speed": given.speed,
+        "replays": given.replays,
+        "skew_ms": None if given.client_ms is None else given.client_ms - arrived,
+        "created_ms": arrived,
+    }
+    connection.execute(_ADD_REVIEW, values)
+    return Review(**values)
+
+
+def record_reason(
+    session: Session, supervisor_id: int, showing_id: int, reason: str
+) -> None:
+    """Say afterwards why."""
+    review = own_showing(session, supervisor_id, showing_id).review
+    if review is None:
+        raise ConflictError("expected a reviewed ride, got one without stop or end")
+    review.reason = reason or None
+
+
+def record_drive(session: Session, supervisor_id: int, drive: Drive) -> Drive:
+    """Keep a supervisor's own drive; a repeated request keeps it once."""
+    query = select(Drive).where(
+        Drive.supervisor_id == supervisor_id, Drive.client_id == drive.client_id
     )
-    showing.review = review
+    known = session.scalars(query).one_or_none()
+    if known is not None:
+        return known
+    supervisor_row(session, supervisor_id)
+    drive.supervisor_id, drive.created_ms = supervisor_id, now_ms()
+    session.add(drive)
     session.flush()
-    return review
+    return drive
 
 
 def _check_moment(step: int, last: int, crashed: bool) -> None:
@@ -133,15 +184,84 @@ def _check_was_seen(
         )
 
 
+# Statements of the two most frequent requests, made once
+
+
+_RIDES = cast(Table, StoredRide.__table__)
+_SHOWINGS = cast(Table, Showing.__table__)
+_REVIEWS = cast(Table, Review.__table__)
+_LAST_NUMBER = (
+    select(func.max(_RIDES.c.number))
+    .where(_RIDES.c.study_id == Supervisor.study_id)
+    .scalar_subquery()
+)
+_LIVE_RIDE = {
+    _RIDES.c.study_id: Supervisor.study_id,
+    _RIDES.c.number: func.coalesce(_LAST_NUMBER + 1, 0),
+    _RIDES.c.seed: bindparam("new_seed", type_=_RIDES.c.seed.type),
+    _RIDES.c.driver: bindparam("new_driver", type_=_RIDES.c.driver.type),
+    _RIDES.c.actions: bindparam("new_actions", type_=_RIDES.c.actions.type),
+    _RIDES.c.crashed: bindparam("new_crashed", type_=_RIDES.c.crashed.type),
+    _RIDES.c.live: literal(True),
+    _RIDES.c.created_ms: bindparam("new_ms", type_=_RIDES.c.created_ms.type),
+}
+_ADD_LIVE_RIDE = (
+    insert(_RIDES)
+    .from_select(
+        list(_LIVE_RIDE),
+        select(*_LIVE_RIDE.values()).where(
+            Supervisor.id == bindparam("new_supervisor")
+        ),
+    )
+    .returning(_RIDES.c.id)
+)
+_NEXT_POSITION = (
+    select(func.coalesce(func.max(_SHOWINGS.c.position) + 1, 0))
+    .where(_SHOWINGS.c.supervisor_id == bindparam("new_supervisor"))
+    .scalar_subquery()
+)
+_ADD_LIVE_SHOWING = (
+    insert(_SHOWINGS)
+    .values(
+        supervisor_id=bindparam("new_supervisor"),
+        ride_id=bindparam("new_ride"),
+        position=_NEXT_POSITION,
+        is_repeat=False,
+        shown_ms=bindparam("new_ms"),
+    )
+    .returning(_SHOWINGS.c.id)
+)
+_TO_REVIEW = (
+    select(
+        func.length(_RIDES.c.actions).label("steps"),
+        _RIDES.c.crashed,
+        _SHOWINGS.c.shown_ms,
+        Supervisor.kind,
+        Study.step_ms,
+        _REVIEWS.c.client_id,
+        _REVIEWS.c.stopped,
+        _REVIEWS.c.step,
+    )
+    .select_from(_SHOWINGS)
+    .join(_RIDES, _RIDES.c.id == _SHOWINGS.c.ride_id)
+    .join(Supervisor, Supervisor.id == _SHOWINGS.c.supervisor_id)
+    .join(Study, Study.id == _RIDES.c.study_id)
+    .outerjoin(_REVIEWS, _REVIEWS.c.showing_id == _SHOWINGS.c.id)
+    .where(
+        _SHOWINGS.c.id == bindparam("showing"),
+        _SHOWINGS.c.supervisor_id == bindparam("supervisor"),
+    )
+)
+_ADD_REVIEW = insert(_REVIEWS)
+
+
 # Queries
 
 
-def supervisor_row(
-    session: Session, supervisor_id: int, lock: bool = False
-) -> Supervisor:
+def supervisor_row(session: Session, supervisor_id: int) -> Supervisor:
     """A supervisor; somebody who has withdrawn meanwhile is refused."""
     query = select(Supervisor).where(Supervisor.id == supervisor_id)
-    found = session.scalars(query.with_for_update() if lock else query).one_or_none()
+    found = session.scalars(query).one_or_none()
     if found is None:
         raise NotFoundError("expected somebody in a study, got one who has withdrawn")
     return found
@@ -152,11 +272,8 @@ def insert_rides(
     study_id: int,
     rides: Sequence[Ride],
     crashed: Sequence[bool],
-    live: bool,
 ) -> list[StoredRide]:
-    """Add rides, numbered on from those that are there."""
-    # Two inserts at once must not give the same number: one waits for the other.
-    session.execute(select(Study.id).where(Study.id == study_id).with_for_update())
+    """Add recorded rides, numbered on from those that are there."""
     last = session.scalar(
         select(func.max(StoredRide.number)).where(StoredRide.study_id == study_id)
     )
@@ -169,7 +286,7 @@ def insert_rides(
             driver=ride.driver,
             actions=ride.actions.tobytes(),
             crashed=bool(crash),
-            live=live,
+            live=False,
             created_ms=now_ms(),
         )
         for index, (ride, crash) in enumerate(zip(rides, crashed, strict=True))

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from termdp.people.driving.ride import MAX_SEED, Ride
 from termdp.people.records import audit, tokens
 from termdp.people.records.database import (
+    BUSY_SECONDS,
     ConflictError,
     Database,
     NotFoundError,
@@ -24,13 +25,14 @@ from termdp.people.records.database import (
 from termdp.people.records.fields import NAME_FORM
 from termdp.people.records.showings import (
     ReviewInput,
-    first_open,
     insert_rides,
     now_ms,
-    own_showing,
-    plan_group,
+    record_drive,
     record_live,
+    record_next,
+    record_reason,
     record_review,
+    record_shown,
     supervisor_row,
     unplanned,
 )
@@ -56,9 +58,13 @@ __all__ = [
     "UnreachableError",
     "check_name",
     "new_study",
+    "record_drive",
     "record_join",
     "record_live",
+    "record_next",
+    "record_reason",
     "record_review",
+    "record_shown",
     "to_ride",
 ]
 
@@ -90,13 +96,14 @@ class StudyStore:
         self.who = audit.this_user()
 
     @classmethod
-    def open(cls, url: str = DEFAULT_DB) -> Self:
+    def open(cls, url: str = DEFAULT_DB, busy_seconds: float = BUSY_SECONDS) -> Self:
         """Open a store; a new one is created, an old one brought up to date.
 
         Args:
             url: a file for SQLite, or a URL (`postgresql+psycopg://user@host/name`).
+            busy_seconds: how long to wait for another program's transaction.
         """
-        return cls(Database.open(url))
+        return cls(Database.open(url, busy_seconds))
 
     def close(self) -> None:
         """Give back all connections."""
@@ -162,7 +169,7 @@ class StudyStore:
             _check_new(session, study.name)
             session.add(study)
             session.flush()
-            insert_rides(session, study.id, rides, crashed, live=False)
+            insert_rides(session, study.id, rides, crashed)
             audit.note(session, who, f"created with {len(rides)} rides", study.name)
             return _invite(session, study, invites, "person", who)
 
@@ -217,7 +224,7 @@ class StudyStore:
         """
         with self.database.writing() as session:
             found = _study(session, study)
-            rows = insert_rides(session, found.id, rides, crashed, live=False)
+            rows = insert_rides(session, found.id, rides, crashed)
             audit.note(session, who or self.who, f"added {len(rides)} rides", study)
             return [row.id for row in rows]
 
@@ -270,6 +277,13 @@ class StudyStore:
         with self.database.writing() as session:
             revoke(supervisor_row(session, supervisor_id))
 
+    def token_digests(self) -> list[str]:
+        """Of the tokens of all who have joined."""
+        with self.database.reading() as session:
+            query = select(Supervisor.token_hash)
+            found = session.scalars(query.where(Supervisor.token_hash.is_not(None)))
+            return [digest for digest in found if digest is not None]
+
     def supervisors(self, study: str) -> list[Supervisor]:
         """A study's supervisors, in the order of their invitation."""
         with self.database.reading() as session:
@@ -282,17 +296,8 @@ class StudyStore:
 
     def next_showing(self, supervisor_id: int) -> Showing | None:
         """The showing that comes next; None when all rides have been reviewed."""
-        with self.database.reading() as session:
-            found = first_open(session, supervisor_id)
-        if found is not None:
-            return found
         with self.database.writing() as session:
-            # Another tab of the same supervisor may plan at this moment: wait for it.
-            supervisor = supervisor_row(session, supervisor_id, lock=True)
-            found = first_open(session, supervisor_id)
-            if found is None and plan_group(session, supervisor):
-                found = first_open(session, supervisor_id)
-            return found
+            return record_next(session, supervisor_id)
 
     def progress(self, supervisor_id: int) -> tuple[int, int]:
         """Rides reviewed and rides in the study, without those of the Ride page."""
@@ -308,16 +313,6 @@ class StudyStore:
             total = session.scalar(planned) or 0
             return done, total + len(unplanned(session, supervisor))
 
-    def showing(self, supervisor_id: int, showing_id: int) -> Showing:
-        """A showing of this supervisor, marked as shown."""
-        with self.database.reading() as session:
-            found = own_showing(session, supervisor_id, showing_id)
-        if found.shown_ms is None:
-            with self.database.writing() as session:
-                found = own_showing(session, supervisor_id, showing_id)
-                found.shown_ms = found.shown_ms or now_ms()
-        return found
-
     def showings(self, study: str) -> list[Showing]:
         """All that was shown in a study, by supervisor and position."""
         with self.database.reading() as session:
@@ -329,31 +324,7 @@ class StudyStore:
             )
             return list(session.scalars(query))
 
-    def set_reason(self, supervisor_id: int, showing_id: int, reason: str) -> None:
-        """Say afterwards why."""
-        with self.database.writing() as session:
-            review = own_showing(session, supervisor_id, showing_id).review
-            if review is None:
-                raise ConflictError(
-                    "expected a reviewed ride, got one without stop or end"
-                )
-            review.reason = reason or None
-
     # High scores
-
-    def add_drive(self, supervisor_id: int, drive: Drive) -> Drive:
-        """Keep a supervisor's own drive; a repeated request keeps it once."""
-        with self.database.writing() as session:
-            query = select(Drive).where(
-                Drive.supervisor_id == supervisor_id, Drive.client_id == drive.client_id
-            )
-            known = session.scalars(query).one_or_none()
-            if known is not None:
-                return known
-            supervisor_row(session, supervisor_id)
-            drive.supervisor_id, drive.created_ms = supervisor_id, now_ms()
-            session.add(drive)
-            return drive
 
     def high_scores(self, study_id: int, count: int = 10) -> list[dict[str, Any]]:
         """The best drives of a study, the earlier of equals first."""

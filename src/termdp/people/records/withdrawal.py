@@ -90,7 +90,7 @@ def record_forget(
     session: Session, supervisor_id: int, keep_stops: bool, who: str
 ) -> Forgotten:
     """The same in a transaction of the caller, who scrubs the database afterwards."""
-    person = supervisor_row(session, supervisor_id, lock=True)
+    person = supervisor_row(session, supervisor_id)
     study = session.get_one(Study, person.study_id)
     mine = select(Showing.id).where(Showing.supervisor_id == person.id)
     session.execute(mine.with_for_update())  # a stop on its way is here, or refused

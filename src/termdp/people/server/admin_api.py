@@ -18,7 +18,7 @@ from termdp.people.records.database import Database
 from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import store_call, who
+from termdp.people.server.api import who
 from termdp.people.server.bodies import (
     InvitesBody,
     RefusedError,
@@ -44,7 +44,9 @@ def must_be_admin(request: Request) -> None:
 async def studies(request: Request) -> Response:
     """All studies with their counts."""
     must_be_admin(request)
-    return JSONResponse({"studies": await store_call(request.app.state.store.studies)})
+    return JSONResponse(
+        {"studies": await run_in_threadpool(request.app.state.store.studies)}
+    )
 
 
 async def create_study(request: Request) -> Response:
@@ -57,7 +59,7 @@ async def create_study(request: Request) -> Response:
     if count:
         driven = await _drive(request, count, steps, study.seed)
     store = request.app.state.store
-    await store_call(store.begin_study, study, *driven, who=audit.ADMIN)
+    await run_in_threadpool(store.begin_study, study, *driven, who=audit.ADMIN)
     return JSONResponse({"study": study.name}, 201)
 
 
@@ -66,9 +68,9 @@ async def add_rides(request: Request) -> Response:
     must_be_admin(request)
     body = await read_body(request, RidesBody)
     store, name = request.app.state.store, request.path_params["study"]
-    await store_call(store.study, name)
+    await run_in_threadpool(store.study, name)
     driven = await _drive(request, body.count, body.steps, body.seed)
-    await store_call(store.add_rides, name, *driven, who=audit.ADMIN)
+    await run_in_threadpool(store.add_rides, name, *driven, who=audit.ADMIN)
     return JSONResponse({"study": name, "added": body.count}, 201)
 
 
@@ -76,7 +78,7 @@ async def _drive(request: Request, count: int, steps: int, seed: int) -> Any:
     """Rides of the server's drivers, and which of them crash."""
     from termdp.people.driving.rides import record_rides
 
-    drivers = await run_in_threadpool(request.app.state.ride_pool.drivers)
+    drivers = await request.app.state.ride_pool.drivers()
     return await run_in_threadpool(record_rides, drivers, count, steps, seed)
 
 
@@ -85,7 +87,7 @@ async def invite(request: Request) -> Response:
     must_be_admin(request)
     body = await read_body(request, InvitesBody)
     state, study = request.app.state, request.path_params["study"]
-    made = await store_call(
+    made = await run_in_threadpool(
         state.store.invite_all, study, body.names, body.kind, who=audit.ADMIN
     )
     state.known.clear()
@@ -96,7 +98,7 @@ async def audit_log(request: Request) -> Response:
     """What was done, newest first."""
     must_be_admin(request)
     database = request.app.state.store.database
-    return JSONResponse({"entries": await store_call(_audit_log, database)})
+    return JSONResponse({"entries": await run_in_threadpool(_audit_log, database)})
 
 
 def _audit_log(database: Database) -> list[dict[str, Any]]:
@@ -111,7 +113,7 @@ async def study_results(request: Request) -> Response:
     """Everything that is known of a study."""
     must_be_admin(request)
     store, name = request.app.state.store, request.path_params["study"]
-    return JSONResponse(await store_call(_all_results, store, name))
+    return JSONResponse(await run_in_threadpool(_all_results, store, name))
 
 
 def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
@@ -132,7 +134,7 @@ async def own_results(request: Request) -> Response:
     """A supervisor's own numbers, not those of others, which could influence them."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    answer = await store_call(_own_results, store, study.name, supervisor.id)
+    answer = await run_in_threadpool(_own_results, store, study.name, supervisor.id)
     return JSONResponse({"study": study.name, "title": study.title, **answer})
 
 
@@ -171,7 +173,7 @@ async def ride_curve(request: Request) -> Response:
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
     store = request.app.state.store
-    return JSONResponse(await store_call(_ride_curve, store, name, number))
+    return JSONResponse(await run_in_threadpool(_ride_curve, store, name, number))
 
 
 def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
@@ -223,11 +225,11 @@ async def export(request: Request) -> Response:
 
     must_be_admin(request)
     store, name = request.app.state.store, request.path_params["study"]
-    await store_call(store.study, name)
+    await run_in_threadpool(store.study, name)
     folder = tempfile.TemporaryDirectory(prefix="termdp-export-")
     path = Path(folder.name) / "study.parquet"
     try:
-        await store_call(export_study, store, name, path, audit.ADMIN)
+        await run_in_threadpool(export_study, store, name, path, audit.ADMIN)
     except BaseException:
         folder.cleanup()
         raise

@@ -1,36 +1,33 @@
 """What supervisors' pages ask: join, next ride, stop, finish, drive (docs/people.md)."""
 
-import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from termdp.people.driving.ride import Ride
 from termdp.people.records import tokens
 from termdp.people.records.database import Database
 from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import (
     ReviewInput,
+    record_drive,
     record_join,
     record_live,
+    record_next,
+    record_reason,
     record_review,
+    record_shown,
 )
-from termdp.people.records.tables import (
-    NAME_LENGTH,
-    Drive,
-    Showing,
-    Study,
-    Supervisor,
-)
+from termdp.people.records.tables import NAME_LENGTH, Drive, Study, Supervisor
 from termdp.people.records.withdrawal import PARTICIPANT, person_data, record_forget
 from termdp.people.server.bodies import (
     DRIVE_STEPS,
@@ -45,22 +42,10 @@ from termdp.people.server.bodies import (
     WithdrawBody,
     read_body,
 )
-from termdp.people.server.limits import bearer
+from termdp.people.server.limits import bearer, recognise
+from termdp.people.server.storage import read, write
 
 MAX_ID = 2**31 - 1
-Found = TypeVar("Found")
-
-
-def store_call(
-    function: Callable[..., Found], *args: Any, **more: Any
-) -> Awaitable[Found]:
-    """Ask the store without holding up other requests."""
-    return run_in_threadpool(partial(function, *args, **more))
-
-
-async def write(request: Request, job: Callable[[Session], Found]) -> Found:
-    """Run a job in the writer; its change is on disk when this returns."""
-    return await asyncio.wrap_future(request.app.state.writer.submit(job))
 
 
 async def who(request: Request) -> tuple[Study, Supervisor]:
@@ -71,7 +56,7 @@ async def who(request: Request) -> tuple[Study, Supervisor]:
         state = request.app.state
         found = state.known.get(token)
         if found is None:
-            found = await store_call(state.store.supervisor_of, token)
+            found = await read(state.store.supervisor_of, token)
             if found is not None:
                 state.known.put(token, found)
     if found is None:
@@ -101,7 +86,7 @@ async def invite(request: Request) -> Response:
     """What an invite is for, and the text to agree to."""
     body = await read_body(request, InviteBody)
     state = request.app.state
-    study, supervisor = await store_call(
+    study, supervisor = await read(
         state.store.invited, body.invite, state.settings.token_days
     )
     return JSONResponse(
@@ -123,7 +108,7 @@ async def guest(request: Request) -> Response:
     body = await read_body(request, GuestBody)
     study = state.settings.practice if body.study is None else body.study
     unique = f"{body.name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
-    made = await store_call(state.store.invite_all, study, [unique], who="guest")
+    made = await run_in_threadpool(state.store.invite_all, study, [unique], who="guest")
     return JSONResponse({"invite": made[unique]})
 
 
@@ -134,13 +119,16 @@ async def join(request: Request) -> Response:
     granted = await write(
         request, lambda session: record_join(session, **asdict(body), days=days)
     )
+    person = tokens.digest(granted)
+    request.app.state.insiders.add(person)
+    recognise(request.scope, person)
     return JSONResponse({"token": granted})
 
 
 async def me(request: Request) -> Response:
     """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
-    done, total = await store_call(request.app.state.store.progress, supervisor.id)
+    done, total = await read(request.app.state.store.progress, supervisor.id)
     return JSONResponse(
         {
             "name": supervisor.name,
@@ -160,7 +148,7 @@ async def sign_out(request: Request) -> Response:
     """End this login everywhere; a new invite begins another one."""
     _, supervisor = await who(request)
     state = request.app.state
-    await store_call(state.store.sign_out, supervisor.id)
+    await run_in_threadpool(state.store.sign_out, supervisor.id)
     state.known.clear()
     return JSONResponse({"signed_out": True})
 
@@ -169,7 +157,7 @@ async def own_data(request: Request) -> Response:
     """All that is stored about the person who asks."""
     _, supervisor = await who(request)
     database = request.app.state.store.database
-    return JSONResponse(await store_call(_own_data, database, supervisor.id))
+    return JSONResponse(await run_in_threadpool(_own_data, database, supervisor.id))
 
 
 def _own_data(database: Database, supervisor_id: int) -> dict[str, Any]:
@@ -187,7 +175,7 @@ async def withdraw(request: Request) -> Response:
     )
     state = request.app.state
     state.known.clear()
-    await store_call(state.store.database.scrub)
+    await run_in_threadpool(state.store.database.scrub)
     return JSONResponse({"reviews": gone.reviews, "kept": keep})
 
 
@@ -197,51 +185,59 @@ async def withdraw(request: Request) -> Response:
 async def next_ride(request: Request) -> Response:
     """The ride to review now; `ride` is null when all have been."""
     study, supervisor = await who(request)
-    store = request.app.state.store
-    found = await store_call(store.next_showing, supervisor.id)
-    done, total = await store_call(store.progress, supervisor.id)
-    answer: dict[str, Any] = {"reviewed": done, "total": total, "ride": None}
-    if found is not None:
-        await store_call(store.showing, supervisor.id, found.id)
-        answer["ride"] = await ride_to_show(study, found)
-    return JSONResponse(answer)
+    found = await write(request, lambda session: record_next(session, supervisor.id))
+    done, total = await read(request.app.state.store.progress, supervisor.id)
+    if found is None:
+        return JSONResponse({"reviewed": done, "total": total, "ride": None})
+    text = await run_in_threadpool(encoded, found.ride.seed, found.ride.actions)
+    ride = ride_to_show(study, found.id, text)
+    return _json(f'{{"reviewed":{done},"total":{total},"ride":{ride}}}')
 
 
 async def showing(request: Request) -> Response:
     """One ride again."""
     study, supervisor = await who(request)
-    store = request.app.state.store
-    found = await store_call(store.showing, supervisor.id, showing_id(request))
-    return JSONResponse(await ride_to_show(study, found))
+    number = showing_id(request)
+    found = await write(
+        request, lambda session: record_shown(session, supervisor.id, number)
+    )
+    text = await run_in_threadpool(encoded, found.ride.seed, found.ride.actions)
+    return _json(ride_to_show(study, found.id, text))
 
 
 async def live(request: Request) -> Response:
     """A ride with an agent that drives now, for this supervisor alone."""
     study, supervisor = await who(request)
-    state = request.app.state
-    ride, crashed = await run_in_threadpool(state.ride_pool.take)
+    taken = await request.app.state.ride_pool.take()
     made = await write(
         request,
-        lambda session: record_live(session, supervisor.id, ride, crashed),
+        lambda session: record_live(session, supervisor.id, taken.ride, taken.crashed),
     )
-    return JSONResponse(await ride_to_show(study, made))
+    return _json(ride_to_show(study, made, taken.text))
 
 
-async def ride_to_show(study: Study, showing: Showing) -> dict[str, Any]:
-    """A ride as the browser gets it; nothing in it says who drove."""
-    ride = showing.ride
-    data = await run_in_threadpool(encoded, ride.seed, ride.actions)
-    return {"showing": showing.id, "step_ms": study.step_ms, **json.loads(data)}
+def ride_to_show(study: Study, showing: int, text: str) -> str:
+    """A ride as the browser gets it, in JSON; nothing in it says who drove."""
+    head = json.dumps({"showing": showing, "step_ms": study.step_ms})
+    return f"{head[:-1]},{text[1:]}"
+
+
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json")
 
 
 @lru_cache(maxsize=4096)
 def encoded(seed: int, actions: bytes) -> str:
     """A ride's road and actions as JSON."""
-    from termdp.people.driving.rides import Ride
-    from termdp.people.driving.track import ride_data
+    return encoded_many([Ride(seed, "", np.frombuffer(actions, np.uint8))])[0]
 
-    ride = Ride(seed, "", np.frombuffer(actions, np.uint8))
-    return json.dumps(ride_data(ride), separators=(",", ":"))
+
+def encoded_many(rides: Sequence[Ride]) -> list[str]:
+    """The same of several rides."""
+    from termdp.people.driving.track import ride_data, ride_data_many
+
+    data = ride_data_many(rides) if len(rides) > 1 else map(ride_data, rides)
+    return [json.dumps(ride, separators=(",", ":")) for ride in data]
 
 
 # Reviewing
@@ -280,8 +276,10 @@ async def reason(request: Request) -> Response:
     """The reason for a stop, sent later."""
     _, supervisor = await who(request)
     words = (await read_body(request, ReasonBody)).reason.strip()
-    set_reason = request.app.state.store.set_reason
-    await store_call(set_reason, supervisor.id, showing_id(request), words)
+    number = showing_id(request)
+    await write(
+        request, lambda session: record_reason(session, supervisor.id, number, words)
+    )
     return JSONResponse({"reason": words})
 
 
@@ -311,16 +309,17 @@ async def drive(request: Request) -> Response:
     body = await read_body(request, DriveBody)
     numbers = await run_in_threadpool(_play_again, body.seed, body.actions)
     kept = Drive(client_id=body.client_id, seed=body.seed, **numbers)
-    store = request.app.state.store
-    kept = await store_call(store.add_drive, supervisor.id, kept)
-    scores = await store_call(store.high_scores, study.id)
+    kept = await write(
+        request, lambda session: record_drive(session, supervisor.id, kept)
+    )
+    scores = await read(request.app.state.store.high_scores, study.id)
     result = {n: getattr(kept, n) for n in ("score", "coins", "overtaken", "crashed")}
     return JSONResponse({**result, "scores": scores})
 
 
 def _play_again(seed: int, actions: str) -> dict[str, Any]:
     """The numbers of a drive by the game itself, not by the browser."""
-    from termdp.people.driving.rides import Ride, replay
+    from termdp.people.driving.rides import replay
 
     ride = Ride(seed, "person", np.frombuffer(actions.encode(), np.uint8) - ord("0"))
     again = replay(ride)
@@ -336,7 +335,7 @@ def _play_again(seed: int, actions: str) -> dict[str, Any]:
 async def scores(request: Request) -> Response:
     """The best drives of the study."""
     study, _ = await who(request)
-    found = await store_call(request.app.state.store.high_scores, study.id)
+    found = await read(request.app.state.store.high_scores, study.id)
     return JSONResponse({"scores": found})
 
 

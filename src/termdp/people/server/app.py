@@ -1,9 +1,12 @@
 """The web application: pages, their HTTP interface, limits and errors."""
 
+import asyncio
 import contextlib
+import json
 import mimetypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -26,7 +29,9 @@ from termdp.people.records.study_store import (
 from termdp.people.records.tokens import DAYS
 from termdp.people.server import admin_api, api, limits
 from termdp.people.server.bodies import RefusedError
-from termdp.people.server.ride_pool import RidePool, scripted_drivers
+from termdp.people.server.connections import Connections, Network, Shares
+from termdp.people.server.insiders import Insiders
+from termdp.people.server.ride_pool import NotReadyError, RidePool, scripted_drivers
 from termdp.people.server.writer import Writer
 
 if TYPE_CHECKING:
@@ -48,6 +53,10 @@ class Settings:
         allowed_hosts: names under which the server may be addressed.
         supervisor_rate: requests of one supervisor.
         address_rate: requests of one network address without a good token.
+        strangers_rate: requests of all those together.
+        shares: how many connections there may be.
+        proxies: networks of proxies before the server; their word is taken for the
+            address of who asks.
     """
 
     tokens: bool = True
@@ -57,6 +66,9 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ("*",)
     supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
     address_rate: limits.Rate = limits.ADDRESS_RATE
+    strangers_rate: limits.Rate = limits.STRANGERS_RATE
+    shares: Shares = Shares()
+    proxies: tuple[Network, ...] = ()
 
 
 def make_app(
@@ -64,15 +76,18 @@ def make_app(
     admin_hash: str,
     settings: Settings,
     load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
+    owns_store: bool = False,
 ) -> Starlette:
     """The application on a store.
 
     Args:
-        store: open; the caller closes it.
+        store: open.
         admin_hash: digest of the token that creates studies and exports them.
         settings: how it behaves.
         load_drivers: makes the agents of the Ride page, in the background.
+        owns_store: whether to close the store at the end; else the caller does.
     """
+    insiders = Insiders(store, admin_hash)
     app = Starlette(
         routes=[*_page_routes(), *api.ROUTES, *admin_api.ROUTES],
         middleware=[
@@ -82,8 +97,10 @@ def make_app(
             ),
             Middleware(
                 limits.RateLimit,
+                insiders=insiders,
                 supervisors=settings.supervisor_rate,
                 addresses=settings.address_rate,
+                strangers=settings.strangers_rate,
             ),
             Middleware(limits.BodyLimit),
         ],
@@ -91,6 +108,7 @@ def make_app(
             HTTPException: _http_error,
             RefusedError: _refused,
             UnreachableError: _unreachable,
+            NotReadyError: _unreachable,
             NotFoundError: _answer(404),
             ConflictError: _answer(409),
             ValueError: _answer(422),
@@ -99,22 +117,30 @@ def make_app(
         lifespan=_lifespan,
     )
     app.state.store = store
+    app.state.owns_store = owns_store
     app.state.settings = settings
     app.state.admin_hash = admin_hash
     app.state.known = tokens.Known()
-    app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded)
+    app.state.insiders = insiders
+    app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded_many)
     return app
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+    settings = app.state.settings
+    app.state.connections = Connections(settings.shares, settings.proxies)
+    sweeping = asyncio.create_task(app.state.connections.sweep())
     app.state.writer = Writer(app.state.store.database)
     app.state.ride_pool.start()
     try:
-        yield
+        yield {"connections": app.state.connections}
     finally:
+        sweeping.cancel()
         app.state.ride_pool.close()
         app.state.writer.close()
+        if app.state.owns_store:
+            app.state.store.close()
 
 
 # Pages
@@ -187,10 +213,15 @@ async def _health(request: Request) -> Response:
 
 async def _game(request: Request) -> Response:
     """The road's sizes and what everything on it looks like."""
+    return Response(_looks(), media_type="application/json")
+
+
+@cache
+def _looks() -> bytes:
     from termdp.people.driving.track import road_data
     from termdp.render.backseat import sprites
 
-    return JSONResponse({"road": road_data(), **sprites()})
+    return json.dumps({"road": road_data(), **sprites()}).encode()
 
 
 # Errors: always a JSON object with one sentence

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 # A server that is started again is back within this many attempts (some 20 seconds).
 RETRIES = 14
 TIMEOUT_SECONDS = 30.0
+MAX_WAIT_SECONDS = 5.0
 
 
 class RequestRefusedError(ValueError):
@@ -141,7 +142,7 @@ class Client:
                     ) from error
                 time.sleep(min(0.1 * 2**attempt, 2.0))
                 continue
-            if status not in (429, 503) or attempt == RETRIES:
+            if not _may_ask_again(status) or attempt == RETRIES:
                 break
             time.sleep(wait)
         if status >= 400:
@@ -161,7 +162,7 @@ class Client:
         self._connection.request(method, path, content, headers)
         response = self._connection.getresponse()
         found = response.read()
-        wait = float(response.headers.get("retry-after", "1"))
+        wait = min(float(response.headers.get("retry-after", "1")), MAX_WAIT_SECONDS)
         try:
             return response.status, json.loads(found), wait
         except ValueError:
@@ -170,3 +171,8 @@ class Client:
                 {"error": found[:200].decode(errors="replace")},
                 wait,
             )
+
+
+def _may_ask_again(status: int) -> bool:
+    """Every answer but a good one and a final refusal, as in the pages (web/api.js)."""
+    return status >= 500 or status in (408, 425, 429)

@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from termdp.people.records import tokens
+from termdp.people.server.connections import sender_of
+from termdp.people.server.insiders import Insiders
 
 MAX_BODY = 64 * 1024
 MAX_SENDERS = 10_000
@@ -28,6 +30,7 @@ SECURITY_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_RAW_HEADERS = [(n.encode(), v.encode()) for n, v in SECURITY_HEADERS.items()]
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Rate:
 # once. Both are far below these.
 SUPERVISOR_RATE = Rate(per_second=20, burst=100)
 ADDRESS_RATE = Rate(per_second=50, burst=600)
+# All strangers together: many addresses are no way around the limit of one.
+STRANGERS_RATE = Rate(per_second=200, burst=2000)
 
 
 class Buckets:
@@ -65,19 +70,24 @@ class Buckets:
 
 
 class RateLimit:
-    """Refuse too many requests: by token once it was accepted, else by address."""
+    """Refuse too many requests: by person for those who joined, else by address.
+
+    So strangers cannot use up what those inside may ask.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
+        insiders: Insiders,
         supervisors: Rate = SUPERVISOR_RATE,
         addresses: Rate = ADDRESS_RATE,
+        strangers: Rate = STRANGERS_RATE,
     ):
         self.app = app
+        self.insiders = insiders
         self.supervisors = Buckets(supervisors)
         self.addresses = Buckets(addresses)
-        # Made-up tokens must not get a bucket each.
-        self._good: OrderedDict[str, None] = OrderedDict()
+        self.strangers = Buckets(strangers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or answer 429."""
@@ -85,11 +95,15 @@ class RateLimit:
             await self.app(scope, receive, send)
             return
         token = bearer(Headers(scope=scope))
-        sender = None if token is None else tokens.digest(token)
-        if sender in self._good:
-            wait = self.supervisors.seconds_to_wait(str(sender))
+        person = None if token is None else tokens.digest(token)
+        if person is not None and await self.insiders.has(person):
+            recognise(scope, person)
+            wait = self.supervisors.seconds_to_wait(person)
         else:
-            wait = self.addresses.seconds_to_wait((scope.get("client") or ("?",))[0])
+            address = (scope.get("client") or ("?",))[0]
+            wait = self.addresses.seconds_to_wait(sender_of(address))
+            if wait == 0:
+                wait = self.strangers.seconds_to_wait("all")
         if wait > 0:
             seconds = str(int(wait) + 1)
             sentence = f"too many requests: wait {seconds} s"
@@ -97,21 +111,7 @@ class RateLimit:
             answer = JSONResponse({"error": sentence}, 429, headers=headers)
             await answer(scope, receive, send)
             return
-
-        async def send_and_learn(message: Message) -> None:
-            if message["type"] == "http.response.start" and sender is not None:
-                self._learn(sender, message["status"])
-            await send(message)
-
-        await self.app(scope, receive, send_and_learn)
-
-    def _learn(self, sender: str, status: int) -> None:
-        """A token that was accepted is good until it is refused."""
-        self._good.pop(sender, None)
-        if status < 400:
-            self._good[sender] = None
-        if len(self._good) > MAX_SENDERS:
-            self._good.popitem(last=False)
+        await self.app(scope, receive, send)
 
 
 class BodyLimit:
@@ -126,7 +126,15 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # Another program on the way may believe the other one.
+            sentence = (
+                "expected one length of the body, got two (transfer-encoding too)"
+            )
+            await _close_with(400, sentence, scope, receive, send)
+            return
+        declared = headers.get("content-length", "0")
         if not declared.isdigit() or int(declared) > self.limit:
             await self._refuse(scope, receive, send)
             return
@@ -145,8 +153,17 @@ class BodyLimit:
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         sentence = f"expected a body of at most {self.limit} bytes, got a larger one"
-        answer = JSONResponse({"error": sentence}, 413, headers={"connection": "close"})
-        await answer(scope, receive, send)
+        await _close_with(413, sentence, scope, receive, send)
+
+
+async def _close_with(
+    status: int, sentence: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer, and take nothing more from this connection."""
+    headers = {"connection": "close"}
+    await JSONResponse({"error": sentence}, status, headers=headers)(
+        scope, receive, send
+    )
 
 
 class _Replayed:
@@ -172,11 +189,11 @@ class SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers[name] = value
+                message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
                 if scope["path"].startswith("/api/"):
-                    headers.setdefault("cache-control", "no-store")
+                    MutableHeaders(scope=message).setdefault(
+                        "cache-control", "no-store"
+                    )
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
@@ -188,3 +205,10 @@ def bearer(headers: Headers) -> str | None:
     if kind.lower() != "bearer" or not tokens.is_well_formed(token.strip()):
         return None
     return token.strip()
+
+
+def recognise(scope: Scope, person: str) -> None:
+    """The connection of a request belongs to somebody who has joined."""
+    connection = scope.get("state", {}).get("connection")
+    if connection is not None:
+        connection.guard.recognise(connection, person)

@@ -1,15 +1,18 @@
 """Rides ready to be shown: agents drive ahead of time, in batches, in the background.
 
 How an agent drives does not depend on who watches, except that a stop ends the ride. So
-the server simulates rides before anybody asks, and a request takes one from the pool.
+the server simulates rides before anybody asks, and a request takes one from the pool. A
+request that finds none waits for the background: driving one takes as long as driving 64.
 """
 
+import asyncio
 import logging
 import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from termdp.people.driving.ride import MAX_SEED, Ride
@@ -19,33 +22,53 @@ if TYPE_CHECKING:
 
 RIDES_PER_DRIVER = 64
 LOW = RIDES_PER_DRIVER // 2
-# A short rest after each ride, so that requests come before rides for later.
-_PAUSE_SECONDS = 0.002
+WAIT_SECONDS = 4.0
+LOADING_SECONDS = 60.0
+_LOOK_SECONDS = 0.05
+# After a failure: a first wait, and the longest.
+_RETRY_SECONDS = (0.5, 30.0)
+
+
+class NotReadyError(OSError):
+    """There is no ride now; there may be one soon."""
+
+
+@dataclass(frozen=True)
+class ReadyRide:
+    """A ride that nobody has seen.
+
+    Attributes:
+        ride: seed, driver, actions.
+        crashed: whether its last step ends the game.
+        text: what the browser gets of it.
+    """
+
+    ride: Ride
+    crashed: bool
+    text: str
 
 
 class RidePool:
     """Drivers, and some unseen rides of each.
 
     Args:
-        load: makes the drivers; called once, in the background.
+        load: makes the drivers; called in the background, again if it fails.
         steps: longest ride.
-        prepare: called with the seed and actions of every ride ahead of time.
+        encode: what the browser gets of rides.
     """
 
     def __init__(
         self,
         load: "Callable[[], Sequence[Driver]]",
         steps: int,
-        prepare: Callable[[int, bytes], object] = lambda seed, actions: None,
+        encode: Callable[[Sequence[Ride]], list[str]],
     ):
         self.steps = steps
-        self._prepare = prepare
         self._load = load
-        self._ready = threading.Event()
-        self._wanted = threading.Semaphore(0)
-        self._lock = threading.Lock()
+        self._encode = encode
+        self._wanted = threading.Event()
         self._drivers: Sequence[Driver] = ()
-        self._rides: list[deque[tuple[Ride, bool]]] = []
+        self._rides: list[deque[ReadyRide]] = []
         self._failure: Exception | None = None
         self._closing = False
         self._worker = threading.Thread(target=self._work, daemon=True)
@@ -57,63 +80,81 @@ class RidePool:
     def close(self) -> None:
         """Stop recording."""
         self._closing = True
-        self._wanted.release()
+        self._wanted.set()
 
     @property
     def is_ready(self) -> bool:
         """Whether a ride can be had at once."""
-        return self._ready.is_set()
+        return bool(self._rides) and all(self._rides)
 
-    def drivers(self) -> "Sequence[Driver]":
-        """Who drives here; waits until they are loaded."""
-        self._ready.wait()
-        if self._failure is not None:
-            raise self._failure
+    async def drivers(self) -> "Sequence[Driver]":
+        """Who drives here; waits a while until they are loaded."""
+        until = time.monotonic() + LOADING_SECONDS
+        while not self._drivers:
+            await self._wait(until)
         return self._drivers
 
-    def take(self) -> tuple[Ride, bool]:
-        """An unseen ride by any of the drivers, and whether it crashes."""
-        count = len(self.drivers())
-        with self._lock:
-            filled = [rides for rides in self._rides if rides]
-            if filled:
-                chosen = secrets.choice(filled)
-                found = chosen.popleft()
-                if len(chosen) < LOW:
-                    self._wanted.release()
-                return found
-        return self._drive(secrets.randbelow(count), count=1)[0]
+    async def take(self) -> ReadyRide:
+        """An unseen ride by any of the drivers; waits a while for one."""
+        until = time.monotonic() + WAIT_SECONDS
+        while not (filled := [rides for rides in self._rides if rides]):
+            await self._wait(until)
+        chosen = secrets.choice(filled)
+        found = chosen.popleft()
+        if len(chosen) < LOW:
+            self._wanted.set()
+        return found
+
+    async def _wait(self, until: float) -> None:
+        if self._failure is not None:
+            raise NotReadyError(f"no drivers: {self._failure}")
+        if time.monotonic() > until:
+            raise NotReadyError("no ride is ready yet: try again in a moment")
+        self._wanted.set()
+        await asyncio.sleep(_LOOK_SECONDS)
 
     def _work(self) -> None:
-        try:
-            drivers = list(self._load())
-            self._drivers = drivers
-            self._rides = [deque(self._drive(i)) for i in range(len(drivers))]
-        except Exception as error:  # raised again for every request
-            self._failure = error
-            logging.getLogger(__name__).error("no drivers: %s", error)
-            return
-        finally:
-            self._ready.set()
+        """Fill the pool whenever it is low; what fails is tried again later."""
+        wait, longest = _RETRY_SECONDS
         while not self._closing:
-            self._wanted.acquire()
-            for index, rides in enumerate(self._rides):
-                if len(rides) < LOW and not self._closing:
-                    fresh = self._drive(index)
-                    with self._lock:
-                        rides.extend(fresh)
+            try:
+                self._fill()
+            except Exception as error:  # said to every request until it succeeds
+                self._failure = error
+                logging.getLogger(__name__).error("no drivers: %s", error)
+                self._wanted.clear()
+                self._pause(wait)
+                wait = min(2 * wait, longest)
+            else:
+                self._failure, (wait, _) = None, _RETRY_SECONDS
+                self._wanted.wait()
 
-    def _drive(
-        self, index: int, count: int = RIDES_PER_DRIVER
-    ) -> list[tuple[Ride, bool]]:
+    def _pause(self, seconds: float) -> None:
+        """Requests do not shorten this; closing does."""
+        until = time.monotonic() + seconds
+        while not self._closing and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def _fill(self) -> None:
+        self._wanted.clear()
+        if not self._drivers:
+            drivers = list(self._load())
+            self._rides = [deque() for _ in drivers]
+            self._drivers = drivers
+        for driver, rides in zip(self._drivers, self._rides, strict=True):
+            if len(rides) < LOW and not self._closing:
+                rides.extend(self._drive(driver))
+
+    def _drive(self, driver: "Driver") -> list[ReadyRide]:
         from termdp.people.driving.rides import record_with_ends
 
-        seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(count)]
-        rides = record_with_ends(self._drivers[index], seeds, self.steps)
-        for ride, _ in rides:
-            self._prepare(ride.seed, ride.actions.tobytes())
-            time.sleep(_PAUSE_SECONDS)
-        return rides
+        seeds = [secrets.randbelow(MAX_SEED + 1) for _ in range(RIDES_PER_DRIVER)]
+        rides = record_with_ends(driver, seeds, self.steps)
+        texts = self._encode([ride for ride, _ in rides])
+        return [
+            ReadyRide(ride, crashed, text)
+            for (ride, crashed), text in zip(rides, texts, strict=True)
+        ]
 
 
 def scripted_drivers() -> "list[Driver]":

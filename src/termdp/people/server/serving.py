@@ -1,23 +1,36 @@
 """A server process: its socket, its admin token, its first study."""
 
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
 
 from termdp.people.records import tokens
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
+from termdp.people.server.connections import SECONDS, GuardedProtocol, room
 from termdp.people.server.ride_pool import scripted_drivers
+from termdp.people.server.storage import BUSY_SECONDS
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from termdp.people.driving.drivers import Driver
 
 ADMIN_SETTING = "admin_token_sha256"
 FIRST_VISITOR = "first-visitor"
+MAX_WORKERS = 64
+# Connections that wait to be accepted; all of them may be accepted at once.
+BACKLOG = 256
 
 
 @dataclass(frozen=True)
@@ -115,40 +128,86 @@ def serve(
     port: int,
     agents: Path | None,
     settings: Settings,
+    workers: int,
     on_start: Callable[[Opening], None],
 ) -> None:
     """Run until interrupted."""
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
 
-    # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
-    # not every 5 ms as Python does by itself, so that requests do not wait.
-    sys.setswitchinterval(0.0005)
     check_host(host, settings.tokens)
-    loader = _loader(agents)
+    _loader(agents)
+    if not 1 <= workers <= MAX_WORKERS:
+        raise ValueError(f"expected 1 to {MAX_WORKERS} workers, got {workers}")
     with bind(host, port) as listener:
         actual = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        store = StudyStore.open(db)
-        try:
-            if host in LOOPBACK:
-                # Other sites must not reach this server under a name of their own.
-                hosts = ("127.0.0.1", "localhost", "[::1]")
-                settings = replace(settings, allowed_hosts=hosts)
+        if host in LOOPBACK:
+            # Other sites must not reach this server under a name of their own.
+            hosts = ("127.0.0.1", "localhost", "[::1]")
+            settings = replace(settings, allowed_hosts=hosts)
+        with StudyStore.open(db) as store:
             admin_hash, opening = prepare(store, settings, f"http://{shown}:{actual}")
-            app = make_app(store, admin_hash, settings, loader)
-            config = uvicorn.Config(
-                app,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=5,
-            )
-            on_start(opening)
+        parent = os.getpid() if workers > 1 else None
+        worker = partial(make_worker, db, admin_hash, settings, agents, parent)
+        config = make_config(worker, settings, workers)
+        on_start(opening)
+        if workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            store.close()
+        else:
+            Multiprocess(config, sockets=[listener]).run()
+
+
+def make_config(
+    make: Callable[[], Starlette], settings: Settings, workers: int = 1
+) -> "uvicorn.Config":
+    """How uvicorn serves an application."""
+    import uvicorn
+
+    return uvicorn.Config(
+        make,
+        factory=True,
+        workers=workers,
+        http=GuardedProtocol,
+        ws="none",
+        # Strangers' malformed requests are no news: they would fill the log.
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=[str(network) for network in settings.proxies],
+        backlog=BACKLOG,
+        timeout_keep_alive=int(SECONDS["idle"]),
+        timeout_graceful_shutdown=5,
+    )
+
+
+def make_worker(
+    db: str,
+    admin_hash: str,
+    settings: Settings,
+    agents: Path | None,
+    parent: int | None,
+) -> Starlette:
+    """The application of one process: with a store, drivers and limits of its own."""
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
+    # not every 5 ms as Python does by itself, so that requests do not wait.
+    sys.setswitchinterval(0.0005)
+    in_all = min(settings.shares.in_all, room())
+    shares = replace(settings.shares, in_all=in_all)
+    shares = replace(shares, address=min(shares.address, in_all // 2))
+    settings = replace(settings, shares=shares)
+    store = StudyStore.open(db, BUSY_SECONDS)
+    return make_app(store, admin_hash, settings, _loader(agents), owns_store=True)
+
+
+def _end_after(parent: int) -> None:
+    """A worker whose parent was killed would hold the port for ever."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from termdp.people.records.database import ConflictError, Database
@@ -64,7 +64,8 @@ class Writer:
                     try:
                         with session.begin_nested():
                             outcomes.append((future, job(session), None))
-                    except ValueError as error:  # refused: only this one is undone
+                    except (ValueError, DataError) as error:
+                        # Refused: only this one is undone.
                         outcomes.append((future, None, error))
                     except IntegrityError:  # overtaken by another server's write
                         outcomes.append((future, None, ConflictError(_OVERTAKEN)))

@@ -51,36 +51,46 @@ function showBanner(sentence) {
   }
 }
 
-/** Ask once; a broken connection is null, a refusal throws. */
+/** Whether asking again is of no use: the server understood, and said no. */
+const isFinal = (status) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+
+/**
+ * Ask once: `{ answer }`, or `{ wait }` if there is none and it may be asked again, after
+ * as many milliseconds as the server wishes. A refusal throws.
+ */
 async function once(method, path, body, bearer) {
   const headers = {};
   if (body !== null) headers["content-type"] = "application/json";
   if (bearer) headers.authorization = `Bearer ${bearer}`;
   const options = { method, headers, cache: "no-store" };
   if (body !== null) options.body = JSON.stringify(body);
-  let response;
   try {
-    response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
-    if (response.status === 429 || response.status >= 502) return null;
-    const answer = await response.json();
-    if (response.ok) return answer;
-    throw new Refused(response.status, answer.error || "the server refused");
+    const response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
+    if (response.ok) return { answer: await response.json() };
+    if (isFinal(response.status)) throw await refusal(response);
+    return { wait: 1000 * (Number(response.headers.get("retry-after")) || 0) };
   } catch (error) {
     if (error instanceof Refused) throw error;
-    return null;
+    return { wait: 0 };
   }
 }
 
-/** Ask until there is an answer. */
+async function refusal(response) {
+  const { error } = await response.json().catch(() => ({}));
+  return new Refused(response.status, error || "the server refused");
+}
+
+/** Ask until there is an answer or a final refusal. */
 export async function ask(method, path, body = null, bearer = token()) {
   for (let wait = 250; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
-    const answer = await once(method, path, body, bearer);
-    if (answer !== null) {
+    const found = await once(method, path, body, bearer);
+    if ("answer" in found) {
       showBanner(null);
-      return answer;
+      return found.answer;
     }
     showBanner("Connection lost. Trying again…");
-    await sleep(wait);
+    // Not all at the same moment: a server that comes back is asked by everybody.
+    await sleep(Math.min(Math.max(wait, found.wait), MAX_WAIT_MS) * (0.75 + Math.random() / 2));
   }
 }
 
