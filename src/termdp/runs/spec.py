@@ -13,6 +13,7 @@ import numpy as np
 
 from termdp.agents.methods import OF_COSTS, Method, changed_method, find_method
 from termdp.observer import Observer
+from termdp.reading import MEGABYTE, from_plain, read_small
 from termdp.registry import REGISTRY, find, make
 from termdp.runs.config import (
     ALGORITHM_NUMBERS,
@@ -123,12 +124,28 @@ class RunSpec:
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
+    def check_plain(self) -> None:
+        """Refuse what no run has that was written down: for specs read from disk."""
+        for name, value in {**self.numbers, **self.env_numbers}.items():
+            if not isinstance(value, bool | int | float | str | None):
+                raise ValueError(f"expected {name} to be a number or a word")
+        for name in self.numbers:
+            if name not in NUMBERS:
+                raise ValueError(f"expected numbers of a run, got {name!r}")
+        if not set(self.unserialised) <= set(UNSERIALISED):
+            raise ValueError(f"expected some of {', '.join(UNSERIALISED)}")
+        if isinstance(self.observer, str) and self.observer != Path(self.observer).name:
+            raise ValueError("expected the observer's file in the run's folder")
+        if self.observer is True:
+            raise ValueError("expected observer to be none, false or a file")
+
 
 def spec_from_plain(content: Any) -> RunSpec:
     """Undo `RunSpec.to_plain`; anything unexpected is an error that says where."""
     try:
-        return msgspec.convert(content, RunSpec)
-    except msgspec.ValidationError as error:
+        spec: RunSpec = from_plain(content, RunSpec)
+        return spec
+    except ValueError as error:
         raise ValueError(f"expected the description of a run: {error}") from error
 
 
@@ -213,12 +230,10 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """The content of a TOML or JSON file: one flat table of names and values."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, MEGABYTE).decode("utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
-        raise ValueError(
-            f"expected a config file, got {path}: {error.strerror or error}"
-        ) from error
+        raise ValueError(f"expected a config file, got {path}: {error}") from error
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ValueError(f"expected {kind} in {path}: {error}") from error

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -13,6 +14,7 @@ import numpy as np
 
 from termdp.agents.methods import Method
 from termdp.files import write_json
+from termdp.folder_lock import only_writer
 from termdp.runs import checkpoint
 from termdp.runs.agent import (
     Agent,
@@ -22,7 +24,7 @@ from termdp.runs.agent import (
     read_agent,
 )
 from termdp.runs.config import NUMBERS, TrainConfig, flat_numbers
-from termdp.runs.folder import RunFolder
+from termdp.runs.folder import RunFolder, check_unbegun
 from termdp.runs.improve import TrainState
 from termdp.runs.numbers import Numbers
 from termdp.runs.program import TrainProgram
@@ -118,14 +120,15 @@ def train(  # noqa: PLR0913 - what users give by name
         own["algorithm"] = algorithm
     program = TrainProgram(make_job(spec, params=params, **own))
     prepare = None if init_from is None else _start_from(init_from, program)
-    folder = None
-    if out is not None:
+    controls = (prepare, on_progress, should_stop, checkpoint_seconds)
+    if out is None:
+        return _run(program, spec, None, *controls)
+    check_unbegun(Path(out))
+    with only_writer(Path(out)):
         card = make_card(spec, program.job)
         flat = flat_numbers(program.job.methods[0], program.job.config)
         folder = RunFolder.create(Path(out), spec, card, flat)
-    return _run(
-        program, spec, folder, prepare, on_progress, should_stop, checkpoint_seconds
-    )
+        return _run(program, spec, folder, *controls)
 
 
 def resume(  # noqa: PLR0913 - likewise
@@ -163,18 +166,19 @@ def resume(  # noqa: PLR0913 - likewise
             f"with, got {steps}"
         )
     longer = spec if steps is None else dataclasses.replace(spec, steps=steps)
-    job = make_job(longer, env, params, observer, algorithm)
-    if longer.steps > spec.steps:
-        folder.extend(longer.steps)
-    return _run(
-        TrainProgram(job),
-        longer,
-        folder,
-        None,
-        on_progress,
-        should_stop,
-        checkpoint_seconds,
-    )
+    program = TrainProgram(make_job(longer, env, params, observer, algorithm))
+    with only_writer(folder.path):
+        if not checkpoint.complete(folder.checkpoints):
+            warnings.warn(
+                f"there is no checkpoint in {folder.path}: the run begins at its first "
+                "step",
+                stacklevel=2,
+            )
+        if longer.steps > spec.steps:
+            folder.extend(longer.steps)
+        return _run(
+            program, longer, folder, None, on_progress, should_stop, checkpoint_seconds
+        )
 
 
 def _run(
@@ -240,9 +244,15 @@ def load_agents(path: Path) -> list[Agent]:
     """The agents of all seeds of a run's folder, as its newest checkpoint has them."""
     folder, spec = RunFolder.open(path)
     card = dataclasses.replace(folder.card(), spec=spec)
+    card.check()
     arrays, reports, _ = checkpoint.load_latest(folder.checkpoints)
     policy = named_under(".policy.params", arrays)
     costs = named_under(".costs.average", arrays)
+    if any(a.shape[:1] != (spec.seeds,) for a in (*policy.values(), *costs.values())):
+        raise ValueError(
+            f"expected the networks of {spec.seeds} seeds in {path}, as its config.json "
+            "says, but its checkpoint has others"
+        )
     agents = []
     for run, seed in enumerate(spec.all_seeds):
         mine = card.of_seed(seed, _last_returns(reports, run))
