@@ -86,6 +86,8 @@ def _read(
             header_size = int.from_bytes(file.read(8), "little")
         if size < 8 or header_size > size - 8:
             raise ValueError("it is no safetensors file")
+        if size > MOST_BYTES:
+            raise ValueError(f"it is larger than {MOST_BYTES // MEGABYTE} MB")
         if header_size > MOST_HEADER:
             raise ValueError(f"its header is larger than {MOST_HEADER // MEGABYTE} MB")
         with safe_open(path, framework="np") as opened:

@@ -62,7 +62,8 @@ def read_curve(stem: Path) -> Curve | None:
                 EOFError,
                 zipfile.BadZipFile,
             ) as error:
-                raise ValueError(f"{path.name}: {error}") from error
+                reason = " ".join(str(error).split())[:200]
+                raise ValueError(f"{path.name}: {reason}") from error
     return None
 
 
@@ -71,8 +72,10 @@ def _read_parquet(path: Path) -> Curve:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, read_dictionary=list(WORDS)) as file:
-            _check_size(file.metadata.num_rows, file.schema_arrow.names)
+        metadata = pq.read_metadata(path)
+        _check_size(metadata.num_rows, metadata.schema.names)
+        words = [name for name in WORDS if name in metadata.schema.names]
+        with pq.ParquetFile(path, read_dictionary=words) as file:
             if any(pa.types.is_nested(kind) for kind in file.schema_arrow.types):
                 raise ValueError("expected columns of numbers and words")
             table = file.read()

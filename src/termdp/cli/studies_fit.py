@@ -8,6 +8,8 @@ import tyro
 
 from termdp.people.extra import needs_people_packages
 
+FIT_BYTES = 16 * 2**20  # more than any fit's results
+
 
 @dataclass(frozen=True)
 class Args:
@@ -46,6 +48,7 @@ def run(args: Args) -> None:
 
     from rich.console import Console
 
+    from termdp.files import room_for
     from termdp.people.models.fit_folder import check_new, write_results
     from termdp.people.models.fitting import check_enough, fit_study, showings_of
     from termdp.people.models.window_choice import FitSettings
@@ -63,7 +66,8 @@ def run(args: Args) -> None:
     settings = dataclasses.replace(settings, config=config)
     console = Console(stderr=True)
     with console.status("reading") as status:
-        fit = fit_study(rides, settings, args.window, status.update)
+        with room_for(out, FIT_BYTES):
+            fit = fit_study(rides, settings, args.window, status.update)
         summary = write_results(out, name, fit, args.seed)
     _remember(args, out)
     if args.json:
