@@ -28,7 +28,7 @@ def run(args: Args) -> None:
 
     if not 2 <= args.seeds <= 4096:
         raise ValueError(
-            f"expected at least 2 seeds for an interval, and at most 4096, got {args.seeds}"
+            f"expected --seeds from 2 (for an interval) to 4096, got {args.seeds}"
         )
     if args.steps is not None and not 1 <= args.steps <= 10**9:
         raise ValueError(f"expected --steps from 1 to {10**9}, got {args.steps}")

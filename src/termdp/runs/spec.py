@@ -136,8 +136,6 @@ class RunSpec:
             raise ValueError(f"expected some of {', '.join(UNSERIALISED)}")
         if isinstance(self.observer, str) and self.observer != Path(self.observer).name:
             raise ValueError("expected the observer's file in the run's folder")
-        if self.observer is True:
-            raise ValueError("expected observer to be none, false or a file")
 
 
 def spec_from_plain(content: Any) -> RunSpec:
@@ -169,6 +167,10 @@ def make_spec(
         numbers: of the run and of its environment, by flat name; they win over `config`.
         **others: further fields of `RunSpec`.
     """
+    if not isinstance(method, str | Method):
+        raise ValueError(
+            f"expected a method's name (`termdp methods`) or a Method, got {method!r:.60}"
+        )
     unserialised = []
     if not isinstance(env, str):
         unserialised.append("env")
@@ -219,6 +221,8 @@ def _numbers_of_config(config: Any) -> dict[str, Any]:
     if isinstance(config, str | Path):
         return read_config(config)
     if isinstance(config, Mapping):
+        if not all(isinstance(name, str) for name in config):
+            raise ValueError(f"expected config to have names, got {list(config)!r:.60}")
         return dict(config)
     raise ValueError(
         "expected config to be a TrainConfig, a mapping, or a TOML or JSON file, got "

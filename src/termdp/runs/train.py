@@ -36,6 +36,7 @@ from termdp.runs.spec import RunSpec, make_job, make_spec
 if TYPE_CHECKING:
     from termdp.observer import Observer
 
+MOST_SECONDS = 366 * 86_400.0
 OnProgress = Callable[[Progress], None] | Literal[False] | None
 
 
@@ -113,6 +114,7 @@ def train(  # noqa: PLR0913 - what users give by name
         init_from=None if init_from is None else str(init_from),
         snapshots=snapshots,
     )
+    check_checkpoint_seconds(checkpoint_seconds)
     if spec.snapshots and out is None:
         raise ValueError("expected out=… with snapshots: they are kept in its folder")
     # Make the program before the folder: nothing half-written if it cannot be made.
@@ -159,6 +161,7 @@ def resume(  # noqa: PLR0913 - likewise
         should_stop: as for `train`.
         checkpoint_seconds: as for `train`.
     """
+    check_checkpoint_seconds(checkpoint_seconds)
     folder, spec = RunFolder.open(Path(path))
     if steps is not None and steps < spec.steps:
         raise ValueError(
@@ -178,6 +181,16 @@ def resume(  # noqa: PLR0913 - likewise
             folder.extend(longer.steps)
         return _run(
             program, longer, folder, None, on_progress, should_stop, checkpoint_seconds
+        )
+
+
+def check_checkpoint_seconds(seconds: Any) -> None:
+    """Refuse times that no clock shows; 0 saves after every chunk."""
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds <= MOST_SECONDS:
+        raise ValueError(
+            f"expected checkpoint_seconds from 0 to {MOST_SECONDS:g} (a year), got "
+            f"{seconds!r:.60}"
         )
 
 
