@@ -54,7 +54,8 @@ bench: setup
 	$(BIN)/python benchmarks/environments.py
 
 # Half an hour on two cores; docs/reliability.md says what each part shows.
-SOAK := tests/unit/runs/test_checkpoint.py tests/unit/runs/test_folder.py \
+SOAK := tests/unit/test_files.py tests/unit/test_folder_lock.py \
+  tests/unit/runs/test_checkpoint.py tests/unit/runs/test_folder.py \
   tests/unit/bench/test_sweep_folder.py tests/contracts/test_resume.py \
   tests/contracts/test_bench.py tests/contracts/test_bench_ray.py \
   tests/contracts/test_bad_input.py tests/contracts/test_bad_numbers.py \
@@ -65,6 +66,7 @@ soak: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(SOAK)
 	TERMDP_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) \
 	  $(BIN)/python -m pytest -n 2 tests/contracts/test_fuzz_files.py
+	$(BIN)/python benchmarks/kills.py --kills 20
 	$(BIN)/python benchmarks/server_attack.py
 
 lock: setup

@@ -14,13 +14,20 @@ import os
 import re
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
-from termdp.array_files import Arrays, read_arrays, save_arrays, write_arrays
+from termdp.array_files import (
+    MOST_BYTES,
+    Arrays,
+    read_arrays,
+    save_arrays,
+    write_arrays,
+)
 from termdp.arrays import bytes_of, named_arrays, restore
 from termdp.files import draft_of
 from termdp.reading import MEGABYTE, UNREADABLE, Plain, from_plain, read_json
@@ -60,6 +67,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Loaded = tuple[Arrays, Arrays, Manifest]
+Shapes = Callable[[Manifest], Any]
 
 
 def save(folder: Path, state: Any, reports: Arrays, manifest: Manifest) -> Path:
@@ -105,14 +113,18 @@ def complete(folder: Path) -> list[Path]:
     return sorted((p for p in names if p.is_dir()), key=lambda p: int(p.name))
 
 
-def load_latest(folder: Path, template: Any = None) -> Loaded:
+class DamagedError(ValueError):
+    """A checkpoint is not as it was written."""
+
+
+def load_latest(folder: Path, shapes: Shapes | None = None) -> Loaded:
     """Arrays, reports and manifest of the newest whole checkpoint.
 
     A damaged one is passed over with a warning; one that may not be read is an error.
 
     Args:
         folder: the run's `checkpoints` folder.
-        template: shapes of the state, if known: a larger one is not read.
+        shapes: see `load`.
     """
     found = complete(folder)
     if not found:
@@ -123,20 +135,37 @@ def load_latest(folder: Path, template: Any = None) -> Loaded:
     reasons = []
     for path in reversed(found):
         try:
-            loaded = load(path, template)
-        except ValueError as error:
-            if UNREADABLE in str(error):
-                raise
+            loaded = load(path, shapes)
+        except DamagedError as error:
             reasons.append(str(error))
             continue
         for reason in reasons:
             warnings.warn(f"{reason}: {path.name} is used instead", stacklevel=2)
         return loaded
-    raise ValueError(f"{reasons[0]}, and there is no other whole one")
+    raise DamagedError(f"{reasons[0]}, and there is no other whole one")
 
 
-def load(path: Path, template: Any = None) -> Loaded:
-    """Arrays, reports and manifest of one checkpoint, checked against its digests."""
+def load(path: Path, shapes: Shapes | None = None) -> Loaded:
+    """Arrays, reports and manifest of one checkpoint, checked against its digests.
+
+    Args:
+        path: the checkpoint.
+        shapes: those of the state that its manifest speaks of: a larger one is not
+            read. It may refuse the manifest.
+    """
+    manifest = _checked_manifest(path)
+    room = MOST_BYTES if shapes is None else bytes_of(shapes(manifest))
+    try:
+        state = read_arrays(path / STATE_FILE, room)
+        return state, read_arrays(path / REPORTS_FILE, MOST_REPORTS), manifest
+    except ValueError as error:
+        raise ValueError(
+            f"expected the checkpoint of this run in {path}: {error}"
+        ) from (error)
+
+
+def _checked_manifest(path: Path) -> Manifest:
+    """The manifest, if it and all files are as they were written."""
     try:
         content = read_json(path / MANIFEST_FILE, dict, MEGABYTE)
         manifest: Manifest = from_plain(content, Manifest)
@@ -147,17 +176,15 @@ def load(path: Path, template: Any = None) -> Loaded:
         for name in (STATE_FILE, REPORTS_FILE):
             if _digest(path / name) != manifest.files.get(name):
                 raise ValueError(f"{name} was changed since it was written")
-        room = {} if template is None else {"most_bytes": bytes_of(template)}
-        state = read_arrays(path / STATE_FILE, **room)
-        return state, read_arrays(path / REPORTS_FILE, MOST_REPORTS), manifest
     except (ValueError, OSError) as error:
         if UNREADABLE in str(error) or isinstance(error, PermissionError):
             raise ValueError(
                 f"expected a checkpoint in {path}, but {UNREADABLE}"
             ) from error
-        raise ValueError(
+        raise DamagedError(
             f"expected a whole checkpoint, but {path} is damaged ({error})"
         ) from error
+    return manifest
 
 
 def set_damaged_aside(folder: Path, used: int) -> None:

@@ -150,10 +150,14 @@ class Runner:
             self._check_unbegun(self.folder)
             return None
         shapes = jax.eval_shape(self.program.init)
+
+        def shapes_of(manifest: checkpoint.Manifest) -> Any:
+            check_same_configuration(manifest.configuration, self.job)
+            return shapes
+
         arrays, self.reports, manifest = checkpoint.load_latest(
-            self.folder.checkpoints, shapes
+            self.folder.checkpoints, shapes_of
         )
-        check_same_configuration(manifest.configuration, self.job)
         state: TrainState = restore(shapes, arrays)
         self._check_reports(manifest.iteration)
         checkpoint.set_damaged_aside(self.folder.checkpoints, manifest.iteration)
