@@ -18,6 +18,7 @@ from termdp.agents.update import (
     Metrics,
     PolicyState,
     forward,
+    on_own_scale,
     split,
     standardise,
 )
@@ -64,6 +65,7 @@ def update(
     config: A2CConfig,
 ) -> tuple[PolicyState, Metrics]:
     """One gradient step on the rollout as it is."""
+    state, examples = on_own_scale(state, examples, config)
     examples = dataclasses.replace(
         examples, advantages=standardise(examples.advantages)
     )
@@ -71,4 +73,4 @@ def update(
     grads, parts = jax.grad(loss, has_aux=True)(state.params, learner, batch, config)
     changes, moments = learner.optimiser.update(grads, state.optimiser, state.params)
     params = optax.apply_updates(state.params, changes)
-    return PolicyState(params, moments, state.extra), parts
+    return dataclasses.replace(state, params=params, optimiser=moments), parts

@@ -20,6 +20,7 @@ from termdp.agents.update import (
     PolicyState,
     cast_kernels,
     forward,
+    on_own_scale,
     split,
     standardise,
     with_cast_kernels,
@@ -36,8 +37,8 @@ class PPOConfig(AdamSettings):
     clip: float = number(
         0.3, "Bound on the probability ratio's distance from 1.", above=0
     )
-    value_clip: float = number(
-        10.0, "Bound on the change of a value per update.", above=0
+    value_clip: float | None = number(
+        None, "Bound on the change of a value per update; none for no bound.", above=0
     )
     value_coef: float = number(1.0, "Weight of the value loss.", least=0)
     entropy_coef: float = number(0.0, "Weight of the entropy bonus.", least=0)
@@ -94,7 +95,9 @@ def loss(
     kl = jnp.mean(distribution.kl(batch.dist_params, dist_params))
     entropy = jnp.mean(distribution.entropy(dist_params))
     value_loss = jnp.mean(
-        clipped_value_loss(values, batch.values, batch.targets, config.value_clip)
+        (values - batch.targets) ** 2
+        if config.value_clip is None
+        else clipped_value_loss(values, batch.values, batch.targets, config.value_clip)
     )
     policy_loss = -jnp.mean(surrogate) + kl_coef * kl
     total = policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
@@ -115,6 +118,7 @@ def update(
     config: PPOConfig,
 ) -> tuple[PolicyState, Metrics]:
     """Several passes over a rollout in shuffled minibatches, then adapt the penalty."""
+    state, examples = on_own_scale(state, examples, config)
     examples = dataclasses.replace(
         examples, advantages=standardise(examples.advantages)
     )
@@ -141,4 +145,7 @@ def update(
     )
     last = jax.tree.map(lambda part: part[-1], parts)
     kl_coef = adapt_kl_coef(state.extra, last["kl"], config.kl_target)
-    return PolicyState(params, moments, kl_coef), last | {"kl_coef": kl_coef}
+    state = dataclasses.replace(
+        state, params=params, optimiser=moments, extra=kl_coef
+    )
+    return state, last | {"kl_coef": kl_coef}

@@ -14,6 +14,13 @@ import optax
 from flax import struct
 
 from termdp.agents.actor_critic import Actor, PolicyInput
+from termdp.agents.value_scale import (
+    ValueScale,
+    initial_scale,
+    rescaled,
+    to_outputs,
+    updated_scale,
+)
 from termdp.settings import check, number
 
 
@@ -32,11 +39,13 @@ class PolicyState:
         params: of the network.
         optimiser: Adam's moments.
         extra: what the algorithm itself adapts, a pytree (PPO: its KL coefficient).
+        value_scale: what the network's values are multiplied by.
     """
 
     params: Any
     optimiser: Any
     extra: Any = ()
+    value_scale: ValueScale = struct.field(default_factory=initial_scale)
 
 
 @struct.dataclass
@@ -101,6 +110,16 @@ class AdamSettings:
     max_grad_norm: float | None = number(
         0.5, "Bound on the gradient's norm; none for no bound.", above=0
     )
+    value_scale_rate: float | None = number(
+        0.03,
+        "Weight of the newest rollout in the mean and deviation that values are scaled "
+        "by; none learns values as they are.",
+        above=0,
+        most=1,
+    )
+    value_scale_floor: float = number(
+        1.0, "Least deviation: values with less are not blown up.", above=0
+    )
 
     def __post_init__(self) -> None:
         """Refuse impossible values."""
@@ -119,6 +138,24 @@ class AdamSettings:
         if self.max_grad_norm is None:
             return optimiser
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optimiser)
+
+
+def on_own_scale(
+    state: PolicyState, examples: Examples, settings: AdamSettings
+) -> tuple[PolicyState, Examples]:
+    """Values and targets on the network's scale, after that has followed the targets."""
+    if settings.value_scale_rate is None:
+        return state, examples
+    before = state.value_scale
+    after = updated_scale(
+        before, examples.targets, settings.value_scale_rate, settings.value_scale_floor
+    )
+    params = rescaled(state.params, before, after)
+    return replace(state, params=params, value_scale=after), replace(
+        examples,
+        values=to_outputs(after, examples.values),
+        targets=to_outputs(after, examples.targets),
+    )
 
 
 def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:

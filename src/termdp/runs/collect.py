@@ -31,8 +31,8 @@ class Rollout:
         carry: the network's memory before the first row, `[B, ...]`.
         actions: a_t.
         dist_params: parameters of the action distribution at o_t.
-        values: V(o_t).
-        next_values: V of what followed, before any reset.
+        values: V(o_t), on the network's scale.
+        next_values: V of what followed, before any reset, on that scale.
         rewards: r_t.
         game_over: the game itself ended at t.
         stopped: the observer stopped the agent at t.

@@ -107,6 +107,8 @@ PAPER: dict[str, Any] = {
     "anneal": False,
     "adam_eps": 1e-8,
     "max_grad_norm": None,
+    "value_scale_rate": None,
+    "value_clip": 10.0,
     "num_epochs": 3,
     "num_minibatches": 32,
     "kl_target": 0.01,

@@ -15,6 +15,7 @@ from flax import struct
 from termdp.advantages import gae
 from termdp.agents.method_params import MethodParams
 from termdp.agents.update import Examples, Learner, PolicyState
+from termdp.agents.value_scale import ValueScale, to_values
 from termdp.costs import buffer as cost_buffer
 from termdp.costs import ensemble, fit
 from termdp.costs.optimism import dynamic_discount
@@ -76,6 +77,7 @@ def improve(
         The state after the iteration, and sums for the reports.
     """
     key_costs, key_policy = jax.random.split(key)
+    rollout = in_units_of_rewards(state.policy.value_scale, rollout)
     # Lines 5–9: label the steps, train the bootstrap ensemble.
     costs, buffer, cost_report = learn_costs(
         recipe, method_params, state, rollout, key_costs
@@ -103,6 +105,15 @@ def improve(
         buffer=buffer,
     )
     return new_state, report | cost_report
+
+
+def in_units_of_rewards(scale: ValueScale, rollout: Rollout) -> Rollout:
+    """The rollout with true values, where the network gave them on its own scale."""
+    return replace(
+        rollout,
+        values=to_values(scale, rollout.values),
+        next_values=to_values(scale, rollout.next_values),
+    )
 
 
 def learn_costs(

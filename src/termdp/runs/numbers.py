@@ -28,12 +28,14 @@ class Numbers(TypedDict, total=False):
     anneal: bool
     adam_eps: float
     max_grad_norm: float | None
+    value_scale_rate: float | None
+    value_scale_floor: float
     value_coef: float
     entropy_coef: float
     num_epochs: int
     num_minibatches: int
     clip: float
-    value_clip: float
+    value_clip: float | None
     kl_coef: float
     kl_target: float
     num_envs: int

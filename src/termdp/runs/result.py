@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from termdp.agents.value_scale import with_plain_values
 from termdp.runs.agent import Agent, make_card
 from termdp.runs.improve import TrainState
 from termdp.runs.program import TrainProgram
@@ -72,8 +73,9 @@ class Result:
             raise ValueError(f"expected a seed of this run ({words}), got {seed}")
         run = seeds.index(seed)
         card = make_card(self.spec, self.program.job).of_seed(seed, returns[run])
-        mine = (self.state.policy.params, self.state.costs)
-        weights, costs = jax.tree.map(lambda x: x[run], mine)
+        mine = (self.state.policy, self.state.costs)
+        policy, costs = jax.tree.map(lambda x: x[run], mine)
+        weights = with_plain_values(policy.params, policy.value_scale)
         return Agent(card, weights, costs)
 
     def _last_return(self, seed: int) -> float | None:

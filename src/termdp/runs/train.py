@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from termdp.agents.methods import Method
+from termdp.agents.value_scale import initial_scale, with_plain_values
+from termdp.arrays import restore
 from termdp.files import write_json
 from termdp.folder_lock import only_writer
 from termdp.runs import checkpoint
@@ -260,6 +262,7 @@ def load_agents(path: Path) -> list[Agent]:
     card.check()
     arrays, reports, _ = checkpoint.load_latest(folder.checkpoints)
     policy = named_under(".policy.params", arrays)
+    scales = named_under(".policy.value_scale", arrays)
     costs = named_under(".costs.average", arrays)
     if any(a.shape[:1] != (spec.seeds,) for a in (*policy.values(), *costs.values())):
         raise ValueError(
@@ -269,13 +272,14 @@ def load_agents(path: Path) -> list[Agent]:
     agents = []
     for run, seed in enumerate(spec.all_seeds):
         mine = card.of_seed(seed, _last_returns(reports, run))
-        agents.append(
-            agent_from_arrays(
-                mine,
-                {name: array[run] for name, array in policy.items()},
-                {name: array[run] for name, array in costs.items()},
-            )
+        agent = agent_from_arrays(
+            mine,
+            {name: array[run] for name, array in policy.items()},
+            {name: array[run] for name, array in costs.items()},
         )
+        scale = restore(initial_scale(), {n: array[run] for n, array in scales.items()})
+        weights = with_plain_values(agent.mind.weights, scale)
+        agents.append(Agent(mine, weights, agent.mind.costs))
     return agents
 
 

@@ -27,6 +27,7 @@ from termdp.agents.update import (
     split,
     standardise,
 )
+from termdp.agents.value_scale import to_values
 
 T, B = 6, 4
 
@@ -266,7 +267,8 @@ def test_an_update_makes_the_better_action_likelier(update, key):
     learner, state = start_learning(key)
     examples = acted_examples(learner, state.params, key)
     new, report = jax.jit(lambda *args: update(learner, *args))(state, examples, key)
-    policy, values = unroll(learner, new.params, (), examples.inputs, examples.starts)
+    policy, outputs = unroll(learner, new.params, (), examples.inputs, examples.starts)
+    values = to_values(new.value_scale, outputs)
     gain = jax.nn.log_softmax(policy) - jax.nn.log_softmax(examples.dist_params)
     assert float(gain[..., 0].mean()) > 0
     assert float(jnp.mean(values - examples.values)) > 0

@@ -55,7 +55,7 @@ def test_the_rate_of_costs_falls_for_vectors_under_fast_alone(shape):
 
 def test_ppo_defaults_are_specs():
     config = PPOConfig()
-    assert (config.clip, config.value_clip, config.value_coef) == (0.3, 10.0, 1.0)
+    assert (config.clip, config.value_clip, config.value_coef) == (0.3, None, 1.0)
     assert (config.entropy_coef, config.kl_coef) == (0.0, 0.2)
 
 
