@@ -264,7 +264,8 @@ def load_agents(path: Path) -> list[Agent]:
     policy = named_under(".policy.params", arrays)
     scales = named_under(".policy.value_scale", arrays)
     costs = named_under(".costs.average", arrays)
-    if any(a.shape[:1] != (spec.seeds,) for a in (*policy.values(), *costs.values())):
+    saved = (*policy.values(), *scales.values(), *costs.values())
+    if any(array.shape[:1] != (spec.seeds,) for array in saved):
         raise ValueError(
             f"expected the networks of {spec.seeds} seeds in {path}, as its config.json "
             "says, but its checkpoint has others"
