@@ -66,7 +66,8 @@ def commit() -> str:
     try:
         words = ("describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*")
         found = subprocess.run(
-            ["git", "-C", str(_SOURCES), *words],
+            # A look, no more: by default git would also rewrite its index.
+            ["git", "--no-optional-locks", "-C", str(_SOURCES), *words],
             capture_output=True,
             text=True,
             timeout=10,

@@ -145,7 +145,5 @@ def update(
     )
     last = jax.tree.map(lambda part: part[-1], parts)
     kl_coef = adapt_kl_coef(state.extra, last["kl"], config.kl_target)
-    state = dataclasses.replace(
-        state, params=params, optimiser=moments, extra=kl_coef
-    )
+    state = dataclasses.replace(state, params=params, optimiser=moments, extra=kl_coef)
     return state, last | {"kl_coef": kl_coef}
