@@ -160,7 +160,9 @@ def run_group(column, group, args, fixed):
 
 def with_numbers(recipe, hyper, num_iterations):
     """The recipe with some numbers replaced by traced ones."""
-    algorithm, costs = (copy.copy(x) for x in (recipe.config.algorithm, recipe.config.costs))
+    algorithm, costs = (
+        copy.copy(x) for x in (recipe.config.algorithm, recipe.config.costs)
+    )
     config = copy.copy(recipe.config)
     for name, value in hyper.items():
         if name.startswith(COST_PREFIX):

@@ -51,7 +51,7 @@ class Method:
     cost_penalty: float = number(0.0, "α in r − α·C, C the accumulated cost.")
     bonus: float = number(0.0, "α in r + α·U(C), a bonus for uncertain costs.")
     optimism: str = number(
-        "logit",
+        "mean",
         "How the cost networks become one: min (the paper's, per step), std (mean − "
         "α·std), mean, or logit (the smallest C − b).",
         choices=OPTIMISMS,

@@ -7,6 +7,7 @@ from termdp.settings import PRECISIONS, check, number
 # What the numbers below are called among all numbers of a run.
 COST_PREFIX = "cost_"
 NETWORKS = ("grid", "image", "vector")
+KEEPS = ("stops", "recent")
 DRAWS = ("segments", "trajectories")
 OPTIMISMS = ("min", "std", "mean", "logit")
 UNCERTAINTIES = ("range", "std")
@@ -61,17 +62,38 @@ class CostConfig:
         "window is taken.",
         least=1,
     )
+    keep: str = number(
+        "stops",
+        "What is learned from. stops: every stop there ever was, and a sample of the "
+        "rest; recent: the newest steps alone, first in, first out, as in the paper.",
+        choices=KEEPS,
+    )
+    stop_capacity: int = number(
+        16_384,
+        "Stops that are kept, each with its window; of more, a uniform sample.",
+        least=1,
+        most=10**8,
+    )
+    stops_per_step: int = number(
+        16, "Stops per network and gradient step, where stops are kept.", least=1
+    )
     draw: str = number(
         "segments",
-        "What is drawn: any segments, or whole trajectories as in the paper (long ones "
+        "What is drawn of the newest steps: any segments, or whole trajectories as in the paper (long ones "
         "in pieces).",
         choices=DRAWS,
     )
     buffer_steps: int = number(
-        131_072, "Steps that the buffer keeps at most.", least=1, most=10**9
+        131_072,
+        "Steps that are kept at most, besides stops and their windows.",
+        least=1,
+        most=10**9,
     )
     buffer_episodes: int = number(
-        1000, "Episodes that the buffer keeps at most.", least=1, most=2**31 - 1
+        1000,
+        "Episodes that are kept at most, where the newest steps are.",
+        least=1,
+        most=2**31 - 1,
     )
     network: str = number(
         "grid",
@@ -108,6 +130,11 @@ class CostConfig:
     def buffer_rows(self, num_envs: int, rollout_length: int) -> int:
         """Steps of each environment that the buffer keeps: whole rollouts."""
         return self.buffer_steps // num_envs // rollout_length * rollout_length
+
+    @property
+    def segments_kept(self) -> int:
+        """Segments of ordinary experience, where stops are kept."""
+        return max(1, self.buffer_steps // self.segment_length)
 
     def check_window(self, window: int) -> None:
         """Raise a ValueError if a window of this many steps cannot be learned from."""

@@ -22,7 +22,7 @@ import optax
 from flax import struct
 
 from termdp.cost_network import CostNetwork
-from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer, unpack
+from termdp.costs.buffer import unpack
 from termdp.costs.config import CostConfig
 from termdp.costs.ensemble import (
     ADAM,
@@ -31,7 +31,8 @@ from termdp.costs.ensemble import (
     apply_member,
     biases,
 )
-from termdp.costs.sampling import Segments, count_pieces, sample
+from termdp.costs.experience import Experience, form_of, way_to_draw
+from termdp.costs.sampling import Segments
 from termdp.termination import window_sums
 
 # Bounds the memory that drawn segments take when many steps are asked for at once.
@@ -56,31 +57,29 @@ class CostMetrics:
 def update(
     key: jax.Array,
     state: CostState,
-    buffer: Buffer,
+    experience: Experience,
     window: jax.Array | int,
     config: CostConfig,
 ) -> tuple[CostState, CostMetrics]:
-    """Run `num_steps` gradient steps on draws from the buffer.
+    """Run `num_steps` gradient steps on draws from what is kept.
 
     Algorithm 2, line 9, arXiv:2205.15376.
 
     Args:
         key: random key.
         state: the ensemble.
-        buffer: experience; must not be empty.
+        experience: what to learn from; must not be empty.
         window: w of the learner, static or traced.
         config: settings.
     """
     if isinstance(window, Integral):
         config.check_window(int(window))
     window = jnp.asarray(window, jnp.int32)
-    sparsity = config.sparsity * stop_rate(buffer)
-    # Counted here and not at every step: all of the buffer is gone through.
-    by_trajectory = config.draw == "trajectories"
-    pieces = count_pieces(buffer, window, config) if by_trajectory else None
+    draw, share = way_to_draw(experience, window, config)
+    sparsity = config.sparsity * share
 
     def step(state: CostState, segments: Segments) -> tuple[CostState, CostMetrics]:
-        obs = unpack(segments.obs, buffer.obs_shape, buffer.obs_dtype)
+        obs = unpack(segments.obs, *form_of(experience))
         segments = replace(segments, obs=obs)
         return gradient_step(state, segments, window, sparsity, config)
 
@@ -89,7 +88,7 @@ def update(
     # Nor can XLA fuse it into the networks' patch extraction, which would repeat it for
     # every patch: 6 to 8 times slower in all.
     def steps(state: CostState, keys: jax.Array) -> tuple[CostState, CostMetrics]:
-        drawn = jax.vmap(lambda k: sample(k, buffer, window, config, pieces))(keys)
+        drawn = jax.vmap(draw)(keys)
         return jax.lax.scan(step, state, drawn)
 
     together = _largest_divisor(config.num_steps, MOST_STEPS_DRAWN)
@@ -101,13 +100,6 @@ def update(
 
 def _largest_divisor(number: int, most: int) -> int:
     return max(d for d in range(1, most + 1) if number % d == 0)
-
-
-def stop_rate(buffer: Buffer) -> jax.Array:
-    """Share of stops among the labelled steps of the buffer, never quite 0 or 1."""
-    stops = (buffer.labels == STOPPED).sum()
-    steps = (buffer.labels != NO_LABEL).sum()
-    return (stops + 1.0) / (steps + 2.0)
 
 
 def gradient_step(
@@ -201,6 +193,7 @@ def ensemble_loss(
     logits, costs = jax.vmap(of_member)(
         params, segments.obs, segments.actions, segments.starts
     )
+    logits = logits + segments.offset
     entropy = optax.sigmoid_binary_cross_entropy(logits, segments.labels)
     entropy = entropy * segments.weights
     per_member = entropy.sum(axis=(1, 2))

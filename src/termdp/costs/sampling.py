@@ -31,6 +31,7 @@ class Segments:
         labels: `[M, T, S]`, 1 where the observer stopped, else 0.
         weights: `[M, T, S]`, bootstrap weight; 0 where a step is not used.
         expected_steps: the constant that the loss is divided by, a scalar.
+        offset: added to the logits, where stops are drawn more often than they come.
     """
 
     obs: jax.Array
@@ -39,6 +40,7 @@ class Segments:
     labels: jax.Array
     weights: jax.Array
     expected_steps: jax.Array
+    offset: jax.Array
 
 
 def sample(
@@ -166,6 +168,7 @@ def gather(
         labels=(labels == STOPPED).astype(jnp.float32),
         weights=jnp.where(is_used, weights, 0).astype(jnp.float32),
         expected_steps=jnp.ones(()),
+        offset=jnp.zeros(()),
     )
 
 

@@ -16,8 +16,9 @@ from termdp.advantages import gae
 from termdp.agents.method_params import MethodParams
 from termdp.agents.update import Examples, Learner, PolicyState
 from termdp.agents.value_scale import ValueScale, to_values
-from termdp.costs import buffer as cost_buffer
 from termdp.costs import ensemble, fit
+from termdp.costs import experience as experiences
+from termdp.costs.buffer import step_labels
 from termdp.costs.optimism import dynamic_discount
 from termdp.runs import cost_features, metrics
 from termdp.runs.collect import Rollout, RolloutState
@@ -44,7 +45,7 @@ class TrainState:
         rollout_state: where the environments stand.
         policy: the agent.
         costs: the cost ensemble; None when no method of the program learns costs.
-        buffer: past trajectories for it; None likewise.
+        experience: what it learns from; None likewise.
     """
 
     key: jax.Array
@@ -52,7 +53,7 @@ class TrainState:
     rollout_state: RolloutState
     policy: PolicyState
     costs: Any
-    buffer: Any
+    experience: Any
 
 
 def improve(
@@ -79,7 +80,7 @@ def improve(
     key_costs, key_policy = jax.random.split(key)
     rollout = in_units_of_rewards(state.policy.value_scale, rollout)
     # Lines 5–9: label the steps, train the bootstrap ensemble.
-    costs, buffer, cost_report = learn_costs(
+    costs, experience, cost_report = learn_costs(
         recipe, method_params, state, rollout, key_costs
     )
     # Line 10: accumulated costs, with the fresh networks. The inputs of the policy keep
@@ -102,7 +103,7 @@ def improve(
         rollout_state=replace(rollout_state, recent_costs=recent),
         policy=policy,
         costs=costs,
-        buffer=buffer,
+        experience=experience,
     )
     return new_state, report | cost_report
 
@@ -123,15 +124,15 @@ def learn_costs(
     rollout: Rollout,
     key: jax.Array,
 ) -> tuple[Any, Any, metrics.Metrics]:
-    """Add the rollout to the buffer and train the cost networks on it."""
+    """Add the rollout to the experience and train the cost networks on that."""
     if not recipe.learns_costs:
         return None, None, {}
     config = recipe.config.costs
     key_add, key_fit = jax.random.split(key)
-    labels = cost_buffer.step_labels(rollout.stopped, rollout.game_over)
-    buffer = cost_buffer.add(
+    labels = step_labels(rollout.stopped, rollout.game_over)
+    experience = experiences.add(
         key_add,
-        state.buffer,
+        state.experience,
         rollout.inputs.observation,
         recipe.learner.distribution.executed(rollout.actions),
         rollout.starts,
@@ -141,8 +142,8 @@ def learn_costs(
     costs = ensemble.with_initial_bias(
         state.costs, jnp.sum(rollout.stopped), jnp.sum(~rollout.game_over), config
     )
-    costs, report = fit.update(key_fit, costs, buffer, method_params.window, config)
-    return costs, buffer, {"cost_loss": report.loss, "bias": report.bias}
+    costs, report = fit.update(key_fit, costs, experience, method_params.window, config)
+    return costs, experience, {"cost_loss": report.loss, "bias": report.bias}
 
 
 def recompute_costs(

@@ -56,6 +56,9 @@ class Numbers(TypedDict, total=False):
     cost_num_steps: int
     cost_segments_per_step: int
     cost_segment_length: int
+    cost_keep: str
+    cost_stop_capacity: int
+    cost_stops_per_step: int
     cost_draw: str
     cost_buffer_steps: int
     cost_buffer_episodes: int

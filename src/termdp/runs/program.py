@@ -24,8 +24,7 @@ from termdp.agents.distributions import Distribution, for_action_space
 from termdp.agents.method_params import MethodParams, method_params
 from termdp.agents.methods import Method
 from termdp.agents.update import Learner, PolicyState
-from termdp.costs import buffer as cost_buffer
-from termdp.costs import ensemble
+from termdp.costs import ensemble, experience
 from termdp.runs.collect import Mind, collect, initial_rollout_state
 from termdp.runs.config import TrainConfig, remembered_steps
 from termdp.runs.cost_features import NUM_FEATURES, empty_memory
@@ -123,15 +122,19 @@ def initial_state(
     policy = PolicyState(
         weights, learner.optimiser.init(weights), config.algorithm.initial_extra()
     )
-    costs = buffer = None
+    costs = played = None
     if recipe.learns_costs:
         actions = learner.distribution.action_spec()
         example = rollout_state.observations[0]
         costs = ensemble.init(key_costs, example, actions, config.costs)
-        buffer = cost_buffer.init(
-            example, actions, config.num_envs, config.rollout_steps, config.costs
+        played = experience.init(
+            example,
+            actions,
+            (config.num_envs, config.rollout_steps),
+            max_window,
+            config.costs,
         )
-    return TrainState(key, jnp.int32(0), rollout_state, policy, costs, buffer)
+    return TrainState(key, jnp.int32(0), rollout_state, policy, costs, played)
 
 
 def train_iteration(

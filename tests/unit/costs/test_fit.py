@@ -13,6 +13,7 @@ from offline_costs.episodes import Episode, from_episodes
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, fit
 from termdp.costs.config import CostConfig
+from termdp.costs.experience import stop_rate
 from termdp.costs.sampling import Segments, sample
 
 CONFIG = CostConfig(
@@ -45,6 +46,7 @@ def random_segments(rng, members=2, length=10, count=3, size=2):
         labels=jnp.asarray(rng.random(shape) < 0.3, jnp.float32),
         weights=jnp.asarray(rng.integers(3, size=shape), jnp.float32),
         expected_steps=jnp.asarray(17.0),
+        offset=jnp.zeros(()),
     )
 
 
@@ -245,7 +247,7 @@ def test_an_update_is_its_steps_one_after_the_other(state, buffer, num_steps):
     key = jax.random.key(5)
     updated, _ = fit.update(key, state, buffer, WINDOW, config)
     window = jnp.asarray(WINDOW)
-    sparsity = config.sparsity * fit.stop_rate(buffer)
+    sparsity = config.sparsity * stop_rate(buffer)
     by_hand = state
     one = jax.jit(partial(fit.gradient_step, config=config))
     for step_key in jax.random.split(key, num_steps):

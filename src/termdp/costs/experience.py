@@ -1,0 +1,80 @@
+"""What costs are learned from: every stop there ever was, or the newest steps alone."""
+
+from collections.abc import Callable
+
+import jax
+
+from termdp.cost_network import ActionSpec
+from termdp.costs import buffer as newest_steps
+from termdp.costs import kept_stops
+from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer
+from termdp.costs.config import CostConfig
+from termdp.costs.kept_stops import KeptStops
+from termdp.costs.sampling import Segments, count_pieces, sample
+
+Experience = Buffer | KeptStops
+
+
+def init(
+    example_obs: jax.Array,
+    action_spec: ActionSpec,
+    sizes: tuple[int, int],
+    max_window: int,
+    config: CostConfig,
+) -> Experience:
+    """Nothing played yet.
+
+    Args:
+        example_obs: one observation; its shape and type count.
+        action_spec: what actions look like.
+        sizes: environments that run in parallel, and rows that a rollout brings.
+        max_window: the longest window that is learned with.
+        config: settings; `keep` chooses.
+    """
+    if config.keep == "recent":
+        return newest_steps.init(example_obs, action_spec, *sizes, config)
+    return kept_stops.init(example_obs, action_spec, *sizes, max_window, config)
+
+
+def add(
+    key: jax.Array,
+    experience: Experience,
+    obs: jax.Array,
+    actions: jax.Array,
+    starts: jax.Array,
+    labels: jax.Array,
+    config: CostConfig,
+) -> Experience:
+    """With one more rollout; arguments as for `buffer.add`."""
+    rollout = (obs, actions, starts, labels, config)
+    if isinstance(experience, KeptStops):
+        return kept_stops.add(key, experience, *rollout)
+    return newest_steps.add(key, experience, *rollout)
+
+
+def way_to_draw(
+    experience: Experience, window: jax.Array, config: CostConfig
+) -> tuple[Callable[[jax.Array], Segments], jax.Array]:
+    """How to draw the segments of a gradient step, and the share of stops in them."""
+    if isinstance(experience, KeptStops):
+        kept = experience
+        share = kept_stops.stop_share(kept, window, config)
+        return lambda key: kept_stops.sample(key, kept, window, config), share
+    rows = experience
+    # Counted here and not at every step: all of the buffer is gone through.
+    by_trajectory = config.draw == "trajectories"
+    pieces = count_pieces(rows, window, config) if by_trajectory else None
+    return lambda key: sample(key, rows, window, config, pieces), stop_rate(rows)
+
+
+def form_of(experience: Experience) -> tuple[tuple[int, ...], str]:
+    """Shape and type of one observation."""
+    rows = experience.recent if isinstance(experience, KeptStops) else experience
+    return rows.obs_shape, rows.obs_dtype
+
+
+def stop_rate(buffer: Buffer) -> jax.Array:
+    """Share of stops among the labelled steps of the buffer, never quite 0 or 1."""
+    stops = (buffer.labels == STOPPED).sum()
+    steps = (buffer.labels != NO_LABEL).sum()
+    return (stops + 1.0) / (steps + 2.0)

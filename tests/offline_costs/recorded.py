@@ -1,0 +1,147 @@
+"""Stops recorded from a listed environment, and costs learned from the record alone."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.cost_network import ActionSpec
+from termdp.costs import ensemble, experience, fit
+from termdp.costs.buffer import step_labels
+from termdp.costs.config import CostConfig
+
+ROLLOUT = 32
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Plays an environment without learning.
+
+    Attributes:
+        env: an observed environment.
+        params: its parameters.
+        num_envs: how many are played together.
+        repeat: chance that the action of before is taken again.
+        with_next: put what is seen next behind the observation: c(s, a, s′).
+    """
+
+    env: Any
+    params: Any
+    num_envs: int = 256
+    repeat: float = 0.0
+    with_next: bool = False
+
+    @property
+    def num_actions(self) -> int:
+        """Of the environment."""
+        return int(self.env.action_space(self.params).n)
+
+    def start(self, key: jax.Array) -> Any:
+        """Environments at their beginning."""
+        keys = jax.random.split(key, self.num_envs)
+        obs, state = jax.vmap(self.env.reset, (0, None))(keys, self.params)
+        nothing = jnp.zeros(self.num_envs, jnp.int32)
+        return obs, state, jnp.ones(self.num_envs, bool), nothing
+
+    def play(self, carry: Any, key: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
+        """One rollout, `[T, B, ...]` each."""
+
+        def step(carry: Any, key: jax.Array) -> Any:
+            obs, state, starts, before = carry
+            key_act, key_repeat, key_env = jax.random.split(key, 3)
+            drawn = jax.random.randint(key_act, before.shape, 0, self.num_actions)
+            again = jax.random.uniform(key_repeat, before.shape) < self.repeat
+            action = jnp.where(again & ~starts, before, drawn)
+            keys = jax.random.split(key_env, self.num_envs)
+            seen, state, _, _, truncated, info = jax.vmap(
+                self.env.step, (0, 0, 0, None)
+            )(keys, state, action, self.params)
+            ended = info["game_over"] | info["stopped"] | truncated
+            shown = obs
+            if self.with_next:
+                shown = jnp.concatenate([obs, info["final_observation"]], axis=-1)
+            row = {
+                "obs": shown,
+                "actions": action,
+                "starts": starts,
+                "stopped": info["stopped"],
+                "labels": step_labels(info["stopped"], info["game_over"]),
+                "costs": info["cost"],
+            }
+            return (seen, state, ended, action), row
+
+        return jax.lax.scan(step, carry, jax.random.split(key, ROLLOUT))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was made of a record.
+
+    Attributes:
+        stops: how many were recorded.
+        correlation: of the mean learned cost with the true one, on fresh steps.
+        bias: mean over members.
+        state: the ensemble.
+    """
+
+    stops: int
+    correlation: float
+    bias: float
+    state: ensemble.CostState
+
+
+def learn(
+    recorder: Recorder,
+    config: CostConfig,
+    window: int,
+    stops: int,
+    num_steps: int,
+    seed: int = 0,
+    most_rollouts: int = 2000,
+) -> Learned:
+    """Record until there are so many stops, learn, and compare on fresh steps."""
+    keys = jax.random.split(jax.random.key(seed), 5)
+    carry = recorder.start(keys[0])
+    actions = ActionSpec(recorder.num_actions)
+    sizes = (recorder.num_envs, ROLLOUT)
+    example = jax.eval_shape(recorder.play, carry, keys[0])[1]["obs"]
+    kept = experience.init(
+        jnp.zeros(example.shape[2:], example.dtype), actions, sizes, window, config
+    )
+
+    @partial(jax.jit, donate_argnums=1)
+    def record(carry: Any, kept: Any, key: jax.Array) -> Any:
+        key_play, key_add = jax.random.split(key)
+        carry, rows = recorder.play(carry, key_play)
+        labels = rows["labels"]
+        added = (rows["obs"], rows["actions"], rows["starts"], labels)
+        counts = jnp.stack([jnp.sum(rows["stopped"]), jnp.sum(labels >= 0)])
+        return carry, experience.add(key_add, kept, *added, config), counts
+
+    total, rollouts = np.zeros(2, int), 0
+    while total[0] < stops and rollouts < most_rollouts:
+        key = jax.random.fold_in(keys[1], rollouts)
+        carry, kept, counts = record(carry, kept, key)
+        total, rollouts = total + np.asarray(counts), rollouts + 1
+    state = ensemble.init(
+        keys[2], jnp.zeros(example.shape[2:]), actions, config
+    )
+    state = ensemble.with_initial_bias(state, *jnp.asarray(total, float), config)
+    config = _with_steps(config, num_steps)
+    state, _ = jax.jit(partial(fit.update, config=config))(
+        keys[3], state, kept, jnp.int32(window)
+    )
+    _, rows = jax.jit(recorder.play)(carry, keys[4])
+    guess = ensemble.member_costs(state, rows["obs"], rows["actions"]).mean(axis=0)
+    corr = np.corrcoef(np.ravel(guess), np.ravel(rows["costs"]))[0, 1]
+    bias = float(ensemble.biases(state).mean())
+    return Learned(int(total[0]), float(corr), bias, state)
+
+
+def _with_steps(config: CostConfig, num_steps: int) -> CostConfig:
+    from dataclasses import replace
+
+    return replace(config, num_steps=num_steps)
