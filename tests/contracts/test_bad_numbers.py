@@ -32,8 +32,8 @@ def empty_folder(tmp_path, monkeypatch):
         signal.signal(name, handler)
 
 
-def rows():  # noqa: C901 - a table
-    """Command lines, well over a hundred."""
+def rows():
+    """Numbers of runs."""
     counts = ("--steps", "--seeds", "--snapshots", "--seed")
     for flag, value in itertools.product(counts, ("-1", HUGE, WIDE)):
         yield *TRAIN, f"{flag}={value}"
@@ -52,6 +52,10 @@ def rows():  # noqa: C901 - a table
         *("num_categories=1e9", "nothing=1", "relief=nan"),
     ):
         yield *TRAIN, "--set", pair
+
+
+def paths():
+    """Paths where nothing can be read or written."""
     for path in ("/dev/zero", "/dev/null", "/", "a" * 5000, "\0"):
         yield *TRAIN, "--config", path
         yield *TRAIN, "--observer", path
@@ -62,6 +66,10 @@ def rows():  # noqa: C901 - a table
     for path in ("/dev/null", "/dev/full/x", "a" * 5000, "\0"):
         yield *TRAIN, "--out", path
         yield "bench", "smoke", "--out", path
+
+
+def of_other_commands():
+    """Numbers of suites, tables, pages and films."""
     for flag, value in itertools.product(
         ("--seeds", "--steps"), ("-1", "0", HUGE, WIDE)
     ):
@@ -100,7 +108,7 @@ def rows():  # noqa: C901 - a table
         yield "video", "nothing", "film.gif", f"{flag}={value}"
 
 
-ROWS = list(rows())
+ROWS = [*rows(), *paths(), *of_other_commands()]
 
 
 def test_there_are_many():
