@@ -97,19 +97,12 @@ def numbers_of(plan, path, **cut):
 
 
 def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
-    """All together, each alone, and one in a sweep of its own."""
-    patient = Column("patient", "recommender", {"window": 7, "bias": 9.0})
-    longer = Row("termpg_x2", "termpg", {"window_factor": 2.0})
-    plan = tiny_plan("pg", "termpg", longer, columns=(RECOMMENDER, patient))
+    """All together, and each alone; learning would make much of a bit."""
+    plan = tiny_plan("pg", "termpg", seeds=2)
     *together, few = numbers_of(plan, tmp_path / "together")
     *alone, many = numbers_of(plan, tmp_path / "alone", most_runs=lambda job: 1)
-    assert (few, many) == (6, 12)
+    assert (few, many) == (2, 4)
     assert together == alone
-    small = tiny_plan("termpg", seeds=1, seed=1, columns=(patient,))
-    measured, curves, _ = numbers_of(small, tmp_path / "one")
-    key = RunKey("patient", "termpg", 1)
-    assert measured == {key: together[0][key]}
-    assert curves.items() <= together[1].items()
 
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):

@@ -157,13 +157,16 @@ def changed_safetensors(data, source, name, out):
     save_file(load_file(source), out, {name: text})
 
 
+@pytest.fixture(scope="module")
+def agent(run):
+    return load_agents(run)[0].save(run.parent / "agent.safetensors")
+
+
 @fuzz
 @given(data=st.data())
-def test_agents(run, tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("agent")
-    source = load_agents(run)[0].save(folder / "whole.safetensors")
-    out = folder / "changed.safetensors"
-    changed_safetensors(data, source, agent_file.MANIFEST, out)
+def test_agents(agent, tmp_path_factory, data):
+    out = tmp_path_factory.mktemp("agent") / "changed.safetensors"
+    changed_safetensors(data, agent, agent_file.MANIFEST, out)
     believe_or_refuse(agent_file.read_agent, out)
 
 
