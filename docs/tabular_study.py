@@ -1,7 +1,7 @@
 """Measurements behind docs/tabular.md: run `python docs/tabular_study.py PART …`.
 
-Parts: regret, bonuses, rate, kappa, planner, pictures (default: all). Each prints a
-table in Markdown; figures go to docs/images.
+Parts: regret, bonuses, rate, kappa, planner, sets, later, pictures (default: all). Each
+prints a table in Markdown; figures go to docs/images.
 """
 
 import sys
@@ -13,9 +13,17 @@ from matplotlib.figure import Figure
 
 from termdp import tabular
 from termdp.intervals import mean_band, mean_interval
-from termdp.tabular import bounds, plots, termcrl
+from termdp.tabular import bounds, confidence, plots, termcrl
+from termdp.tabular.episodes import StopData, flatten
 from termdp.tabular.learner import Learner, Regret
-from termdp.tabular.regret import cost_errors, error_rate, log_log_slope
+from termdp.tabular.likelihood import Parameters, log_likelihood, maximise
+from termdp.tabular.regret import (
+    cost_errors,
+    error_rate,
+    log_log_slope,
+    mean_coverage,
+)
+from termdp.tabular.thompson import cost_posterior
 
 IMAGES = Path(__file__).parent / "images"
 BONUS_SCALE, COST_BONUS_SCALE = 0.02, 1e-8
@@ -236,6 +244,189 @@ def planner(seeds: int = 5) -> None:
             )
 
 
+def sets(seeds: int = 100) -> None:
+    """Coverage and width of the sets for the costs, on the same episodes."""
+    model = tabular.random(4, 2, 4)
+    truth = tabular.absorb_bias(model).costs.copy()
+    truth[-1] = 0.0  # the stop at step H is never seen
+    variance = confidence.prior_variance(24, model.radius)
+    counts = (300, 1000, 3000, 10_000, 30_000)
+    print(f"\nrandom(4, 2, 4), uniform policy, seeds 0–{seeds - 1}, δ = 0.05\n")
+    covered: dict[str, list[list[bool]]] = {name: [] for name in SET_NAMES}
+    widths: dict[str, list[list[float]]] = {name: [] for name in SET_NAMES}
+    fits: list[list[bool]] = []
+    shares: list[list[float]] = []
+    errors = []
+    for seed in range(seeds):
+        seen = tabular.simulate(model, np.full(model.shape, 0.5), counts[-1], seed)
+        here = {name: ([], []) for name in SET_NAMES}
+        members, share, error = [], [], []
+        for count in counts:
+            data = flatten(seen.first(count), 4, 2, None, False)
+            best = maximise(data, 1 / (2 * variance), model.radius)
+            radii = set_radii(data, best, model.radius, variance)
+            excess = log_likelihood(data, best) - log_likelihood(
+                data, Parameters(truth.ravel(), 0.0)
+            )
+            members.extend(excess <= radius for radius in radii)
+            share.extend(excess / radius for radius in radii)
+            visits = np.bincount(data.index, data.weight, data.dimension)
+            known, gap = visits >= 20, np.abs(best.costs - truth.ravel())
+            error.append(float(np.sqrt(np.mean(gap[known] ** 2))))
+            found = half_widths(data, best, model, visits, count, radii)
+            for name, half in zip(SET_NAMES, found, strict=True):
+                if name.startswith("Laplace"):
+                    here[name][0].append(float((gap <= half)[known].mean()))
+                else:
+                    here[name][0].append(bool((gap <= half)[visits > 0].all()))
+                here[name][1].append(float(np.median(half[known])))
+        fits.append(members)
+        shares.append(share)
+        errors.append(error)
+        for name in SET_NAMES:
+            covered[name].append(here[name][0])
+            widths[name].append(here[name][1])
+    heading("set", "covers", *(f"half-width at {count:,}" for count in counts))
+    for name in SET_NAMES:
+        table = np.array(covered[name], float)
+        kind = "of single costs" if name.startswith("Laplace") else "of runs"
+        share_of = table.mean() if name.startswith("Laplace") else table.min(1).mean()
+        middle = np.median(widths[name], axis=0)
+        row(name, f"{share_of:.1%} {kind}", *(f"{width:,.3g}" for width in middle))
+    row("error (root mean square)", "", *(f"{e:.3f}" for e in np.mean(errors, axis=0)))
+    inside = np.array(fits).reshape(seeds, len(counts), 2).all(axis=1).mean(axis=0)
+    most = np.array(shares).reshape(seeds, -1, 2).max(axis=1)
+    print(f"the truth is in the sets themselves: {inside[0]:.1%}, {inside[1]:.1%}")
+    print(f"largest share of β² that it used: {most.max(axis=0).round(3)}")
+    save(plot_widths(counts, widths, errors), "cost_sets")
+
+
+SET_NAMES = ("paper's bonus", "OFUGLB", "Gaussian mixture", "Laplace, 95% each")
+
+
+def set_radii(
+    data: StopData, best: Parameters, radius: float, variance: float
+) -> tuple[float, float]:
+    """β² of OFUGLB and of the Gaussian mixture at δ = 0.05 for `random(4, 2, 4)`."""
+    return (
+        confidence.ofuglb_radius(24, confidence.lipschitz(data), radius, 0.05),
+        confidence.mixture_radius(data, best, variance, 0.05),
+    )
+
+
+def half_widths(
+    data: StopData,
+    best: Parameters,
+    model: tabular.TerMDP,
+    visits: np.ndarray,
+    count: int,
+    radii: tuple[float, float],
+) -> list[np.ndarray]:
+    """How far each cost can be from its estimate, in the order of `SET_NAMES`."""
+    bonus = bounds.local_cost_bound(
+        visits.reshape(model.shape), count + 1, model.radius, bounds.kappa(model), 0.05
+    )
+    later = [
+        confidence.ellipsoid(data, best, model.radius, beta).half_widths
+        for beta in radii
+    ]
+    variance = confidence.prior_variance(24, model.radius)
+    posterior = cost_posterior(data, best, 1 / (2 * variance))
+    return [bonus.ravel(), *later, 1.96 * posterior.standard_deviations]
+
+
+def plot_widths(
+    counts: tuple[int, ...],
+    widths: dict[str, list[list[float]]],
+    errors: list[list[float]],
+) -> Figure:
+    """Median half-widths against the number of episodes, and the error itself."""
+    figure = Figure(figsize=(6.2, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for colour, (name, table) in zip(plots.COLOURS, widths.items(), strict=False):
+        axes.plot(
+            counts, np.median(table, axis=0), "o-", color=colour, ms=4, label=name
+        )
+    axes.plot(counts, np.mean(errors, axis=0), "--", color=plots.INK, label="error")
+    axes.axhline(1.0, color=plots.INK, lw=0.8, ls=":")
+    axes.annotate("a cost of 1", (counts[0], 1.0), (0, 3), textcoords="offset points")
+    axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel="half-width")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25, lw=0.6)
+    return figure
+
+
+UNTUNED = ("paper's bonus × 1", "OFUGLB", "mixture")
+
+
+def later(seeds: int = 5) -> None:
+    """Regret and coverage of the paper's bonus, of later sets and of Thompson."""
+    print(f"\nseeds 0–{seeds - 1}\n")
+    heading(
+        "model", "agent", "episodes", "regret", "last loss", "costs covered", "time (s)"
+    )
+    for name, episodes, is_long in (
+        ("paper_example", 20_000, False),
+        ("chain", 20_000, False),
+        ("random", 20_000, False),
+        ("paper_example", 200_000, True),
+        ("chain", 200_000, True),
+        ("grid", 5000, False),
+    ):
+        model = tabular.make_model(name)
+        runs = {}
+        for agent_name, agent in later_agents(model).items():
+            if is_long and agent_name not in UNTUNED:
+                continue
+            begin = time.perf_counter()
+            runs[agent_name] = run_seeds(agent, model, episodes, seeds)
+            seconds = (time.perf_counter() - begin) / seeds
+            later_row(name, agent_name, episodes, runs[agent_name], seconds)
+        if name == "chain" and not is_long:
+            save(plots.plot_regret(runs), "later_chain")
+
+
+def later_agents(model: tabular.TerMDP) -> dict[str, Learner]:
+    """Who is compared; the bonuses of rewards and transitions are the same for all."""
+
+    def termcrl_with(cost_set: str, factor: float) -> Learner:
+        return tabular.TermCRL(
+            model.radius,
+            bonus_scale=BONUS_SCALE,
+            cost_bonus_scale=factor,
+            cost_set=cost_set,
+        )
+
+    return {
+        "paper's bonus × 1e-8": termcrl_with("bonus", COST_BONUS_SCALE),
+        "paper's bonus × 1": termcrl_with("bonus", 1.0),
+        "OFUGLB": termcrl_with("ofuglb", 1.0),
+        "mixture": termcrl_with("mixture", 1.0),
+        "Thompson, costs": tabular.Thompson(
+            model.radius, sampled="costs", bonus_scale=BONUS_SCALE
+        ),
+        "Thompson, all": tabular.Thompson(model.radius),
+        "known costs": tabular.KnownCosts(bonus_scale=BONUS_SCALE),
+    }
+
+
+def later_row(
+    model: str, agent: str, episodes: int, runs: list[Regret], seconds: float
+) -> None:
+    """One row: regret, loss of the last episode, share of visited costs covered."""
+    share = np.mean([mean_coverage(run) for run in runs])
+    row(
+        model,
+        agent,
+        f"{episodes:,}",
+        with_interval([run.cumulative[-1] for run in runs], 0),
+        with_interval([run.per_episode[-1] for run in runs], 3),
+        "–" if np.isnan(share) else f"{share:.1%}",
+        f"{seconds:.0f}",
+    )
+
+
 def pictures() -> None:
     """One picture of each named model."""
     for name in tabular.NAMED_MODELS:
@@ -248,6 +439,8 @@ PARTS = {
     "rate": rate,
     "kappa": kappa,
     "planner": planner,
+    "sets": sets,
+    "later": later,
     "pictures": pictures,
 }
 

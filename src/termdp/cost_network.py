@@ -45,6 +45,7 @@ class CostNetwork(nn.Module):
         hidden: hidden units of the grid and vector networks.
         nonnegative: whether the output passes through a softplus.
         precision: of grids' and images' hidden layers; the cost itself is float32.
+        outputs: None for a cost; else so many features of a step, on the scale of 1.
     """
 
     actions: ActionSpec
@@ -53,10 +54,14 @@ class CostNetwork(nn.Module):
     hidden: int = 32
     nonnegative: bool = False
     precision: str = "float32"
+    outputs: int | None = None
 
     @nn.compact
     def __call__(self, obs: jax.Array, actions: jax.Array) -> jax.Array:
-        """Costs `[...]` of observations `[..., *shape]` and actions `[...]`."""
+        """From observations `[..., *shape]` and actions `[...]` to costs `[...]`.
+
+        With `outputs`, to features `[..., outputs]`.
+        """
         chosen = self.actions.features(actions)
         if self.kind == "grid":
             x = nn.relu(GridConv(self.filters, 3, self.precision)(obs))
@@ -67,11 +72,16 @@ class CostNetwork(nn.Module):
             features = ImageTorso(precision=self.precision)(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
-        cost = Dense(1, scale=0.01)(features)[..., 0]
+        outputs, scale = self.outputs or 1, 0.01 if self.outputs is None else 1.0
+        found = Dense(outputs, scale=scale)(features)
         if self.kind == "vector" and self.actions.discrete:
             # "How often was *this* item shown" needs an output per action: a product
             # of observation and action that few hidden units cannot make.
             seen = jnp.concatenate([obs.astype(jnp.float32), features], axis=-1)
-            each = Dense(self.actions.size, scale=0.01)(seen)
-            cost = cost + jnp.sum(each * chosen, axis=-1)
+            each = Dense(outputs * self.actions.size, scale=scale)(seen)
+            each = each.reshape(*each.shape[:-1], outputs, self.actions.size)
+            found = found + jnp.sum(each * chosen[..., None, :], axis=-1)
+        if self.outputs is not None:
+            return found
+        cost = found[..., 0]
         return nn.softplus(cost) if self.nonnegative else cost

@@ -65,7 +65,7 @@ def make_trainer(methods, seeds):
 FEED_FORWARD = {
     name: method.for_environment("breakout")
     for name, method in METHODS.items()
-    if not method.recurrent
+    if not method.program
 }
 PAIRS = [(name, seed) for name in FEED_FORWARD for seed in (0, 1)]
 
@@ -141,7 +141,7 @@ def test_recurrent_method_trains_and_does_not_mix():
     assert np.all(np.isfinite(reports))
     memory = np.asarray(state.rollout_state.carry[0])
     assert np.any(memory != 0)
-    with pytest.raises(ValueError, match="all recurrent or all feed-forward"):
+    with pytest.raises(ValueError, match="one kind of program .* plain, recurrent"):
         make_trainer([METHODS["pg_recurrent"], METHODS["pg"]], [0, 1])
 
 

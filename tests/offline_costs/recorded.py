@@ -1,6 +1,6 @@
 """Stops recorded from a listed environment, and costs learned from the record alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -126,11 +126,9 @@ def learn(
         key = jax.random.fold_in(keys[1], rollouts)
         carry, kept, counts = record(carry, kept, key)
         total, rollouts = total + np.asarray(counts), rollouts + 1
-    state = ensemble.init(
-        keys[2], jnp.zeros(example.shape[2:]), actions, config
-    )
+    state = ensemble.init(keys[2], jnp.zeros(example.shape[2:]), actions, config)
     state = ensemble.with_initial_bias(state, *jnp.asarray(total, float), config)
-    config = _with_steps(config, num_steps)
+    config = replace(config, num_steps=num_steps)
     state, _ = jax.jit(partial(fit.update, config=config))(
         keys[3], state, kept, jnp.int32(window)
     )
@@ -139,9 +137,3 @@ def learn(
     corr = np.corrcoef(np.ravel(guess), np.ravel(rows["costs"]))[0, 1]
     bias = float(ensemble.biases(state).mean())
     return Learned(int(total[0]), float(corr), bias, state)
-
-
-def _with_steps(config: CostConfig, num_steps: int) -> CostConfig:
-    from dataclasses import replace
-
-    return replace(config, num_steps=num_steps)

@@ -1,6 +1,7 @@
 """`termdp tabular`, the summaries it prints and the figures it writes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from termdp import tabular
 from termdp.cli import main
 from termdp.tabular import plots
-from termdp.tabular.regret import cost_errors, error_rate, log_log_slope
+from termdp.tabular.regret import cost_errors, error_rate, log_log_slope, mean_coverage
 
 SHORT = ("--episodes", "60", "--seeds", "2", "--bonus-scale", "0.05")
 
@@ -16,14 +17,19 @@ SHORT = ("--episodes", "60", "--seeds", "2", "--bonus-scale", "0.05")
 def test_the_command_writes_figures_a_table_and_a_summary(tmp_path, capsys):
     main(["tabular", "paper_example", *SHORT, "--out", str(tmp_path)])
     printed = capsys.readouterr().out
-    for agent in ("termcrl", "known costs", "ignores stops", "whole history"):
+    agents = ("termcrl", "known costs", "ignores stops", "whole history")
+    for agent in (*agents, "ofuglb", "mixture", "thompson"):
         assert agent in printed
+    assert max(map(len, printed.splitlines())) <= 80
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["seeds"] == [0, 1]
     assert summary["bonus_scale"] == 0.05
     figures = summary["agents"]["ignores stops"]
     assert figures["is_exact"]
     assert figures["cost_error"] == {"mean": None, "interval": None}
+    assert figures["cost_coverage"] == {"mean": None, "interval": None}
+    assert summary["agents"]["mixture"]["cost_coverage"]["mean"] == 1.0
+    assert summary["agents"]["termcrl"]["cost_coverage"]["mean"] < 0.5
     for name in ("regret", "cost_error", "model"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
@@ -52,6 +58,22 @@ def test_bad_input_is_one_sentence_and_code_2(words, capsys, tmp_path):
 def test_larger_models_go_without_the_whole_history(tmp_path, capsys):
     main(["tabular", "chain", *SHORT, "--out", str(tmp_path), "--json"])
     assert "whole history" not in json.loads(capsys.readouterr().out)["agents"]
+
+
+def test_coverage_is_a_mean_over_plans_that_had_something_to_cover():
+    model = tabular.paper_example()
+    run = tabular.TermCRL(model.radius, bonus_scale=0.05).run(model, 20, 0)
+    assert mean_coverage(replace(run, cost_coverage=np.array([np.nan, 1, 0.5]))) == 0.75
+    assert np.isnan(mean_coverage(replace(run, cost_coverage=np.array([np.nan]))))
+
+
+def test_every_agent_has_a_colour_of_its_own(tmp_path, capsys):
+    """Seven agents learn the paper's example; a figure shows them all."""
+    model = tabular.paper_example()
+    run = tabular.IgnoreStops(bonus_scale=0.05).run(model, 20, 0)
+    runs = {str(number): [run] for number in range(7)}
+    lines = plots.plot_regret(runs).axes[0].get_lines()
+    assert len({line.get_color() for line in lines}) == 7
 
 
 def test_slopes_of_known_curves():

@@ -11,7 +11,13 @@ from slow_reference import design_matrix, random_model
 
 from termdp import tabular
 from termdp.tabular import absorb_bias, bounds, fit_costs, simulate
-from termdp.tabular.episodes import flatten, merge_identical, rollouts_from
+from termdp.tabular.cost_memory import CostMemory
+from termdp.tabular.episodes import (
+    Rollouts,
+    flatten,
+    merge_identical,
+    rollouts_from,
+)
 from termdp.tabular.likelihood import (
     Parameters,
     curvature_weights,
@@ -153,6 +159,22 @@ def test_merged_episodes_weigh_what_they_stand_for():
     np.testing.assert_allclose(
         maximise(compact, 0.3).costs, maximise(whole, 0.3).costs, atol=1e-7
     )
+
+
+def test_a_memory_of_batches_fits_what_all_episodes_at_once_would():
+    _, seen = sample(episodes=400)
+    memory = CostMemory((4, 3, 2), 0.3, 5.0)
+    assert (memory.fit(with_errors=False).costs == 0).all()
+    memory.add(seen.first(150))
+    memory.fit(with_errors=False)
+    rest = [part[150:] for part in (seen.states, seen.actions, seen.rewards)]
+    memory.add(Rollouts(*rest, seen.lengths[150:], seen.stopped[150:]))
+    found = memory.fit(with_errors=True)
+    whole = fit_costs(seen, 3, 2, 4, ridge=0.3, radius=5.0)
+    np.testing.assert_allclose(found.costs, whole.costs, atol=1e-7)
+    np.testing.assert_array_equal(found.visits, whole.visits)
+    assert found.log_likelihood == pytest.approx(whole.log_likelihood)
+    assert len(memory.episodes) < 400
 
 
 def test_a_warm_start_changes_time_but_not_the_answer():

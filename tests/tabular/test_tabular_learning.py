@@ -54,7 +54,7 @@ def test_a_plan_ends_with_the_episode_that_doubles_a_count():
     before = counts.visits.copy()
     counts.add(simulate(model, policy, 20, 1))
     batch = simulate(model, policy, 500, 2)
-    kept, is_time = _until_replan("doubling", batch, before, counts.visits, 20)
+    kept, is_time = _until_replan("doubling", batch, before, counts.visits, 20, 21)
     running, expected = counts.visits.copy(), None
     for number, (states, actions, _) in enumerate(batch):
         for t, (s, a) in enumerate(zip(states, actions, strict=True)):
@@ -65,10 +65,15 @@ def test_a_plan_ends_with_the_episode_that_doubles_a_count():
     assert is_time
     assert kept == expected
     short = batch.first(max(kept - 1, 0))
-    assert _until_replan("doubling", short, before, counts.visits, 20) == (
+    assert _until_replan("doubling", short, before, counts.visits, 20, 21) == (
         kept - 1,
         False,
     )
+    for longest, expected in ((21, (1, True)), (20 + kept + 1, (kept, True))):
+        found = _until_replan("growing", batch, before, counts.visits, 20, longest)
+        assert found == expected
+    found = _until_replan("growing", short, before, counts.visits, 20, 20 + kept)
+    assert found == (kept - 1, False)
 
 
 def test_a_fixed_schedule_plans_every_so_many_episodes():
@@ -91,6 +96,43 @@ def test_optimism_whenever_the_good_event_holds(scale):
         if scale == (1.0, None):
             assert good.all()
     assert checked > 10
+
+
+@pytest.mark.parametrize("cost_set", ["ofuglb", "mixture"])
+def test_later_sets_cover_at_every_plan_and_are_optimistic(cost_set):
+    for seed in range(2):
+        model = tabular.random(4, 2, 4, seed=seed)
+        agent = TermCRL(model.radius, bonus_scale=1.0, cost_set=cost_set)
+        regret = agent.run(model, 1000, seed)
+        assert regret.good_events.all()
+        assert (regret.cost_coverage[1:] == 1).all()
+        assert np.isnan(regret.cost_coverage[0]), "nothing was visited yet"
+        assert (regret.optimistic_values >= regret.optimal_value - 1e-9).all()
+        assert 0.05 < regret.needed_scales[:, 2].max() < 1, "not absurdly wide"
+
+
+def test_later_sets_let_go_of_the_greatest_optimism_untuned():
+    """With the theory's constants the paper's bonus never notices the observer."""
+    model = tabular.paper_example()
+    last = {
+        name: TermCRL(
+            model.radius, bonus_scale=0.02, cost_bonus_scale=1.0, cost_set=name
+        )
+        .run(model, 5000, 0)
+        .per_episode[-1]
+        for name in ("bonus", "ofuglb", "mixture")
+    }
+    assert last["bonus"] > 0.05
+    assert last["ofuglb"] == pytest.approx(0.0, abs=1e-9)
+    assert last["mixture"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_tuned_bonus_pays_with_its_coverage():
+    model = tabular.random(4, 2, 4)
+    regret = TermCRL(model.radius, bonus_scale=0.02, cost_bonus_scale=1e-8).run(
+        model, 500, 0
+    )
+    assert np.nanmean(regret.cost_coverage) < 0.5
 
 
 def test_without_bonuses_optimism_fails_somewhere():
@@ -175,6 +217,19 @@ def test_runs_are_decided_by_their_key():
     assert (one != other).any()
 
 
+def test_one_step_teaches_nothing_of_the_costs_and_does_no_harm():
+    model = random_model(0, horizon=1)
+    for agent in (
+        TermCRL(model.radius, bonus_scale=0.05),
+        TermCRL(model.radius, bonus_scale=0.05, cost_set="ofuglb"),
+        TermCRL(model.radius, bonus_scale=0.05, cost_set="mixture"),
+        tabular.Thompson(model.radius),
+    ):
+        regret = agent.run(model, 200, 0)
+        assert np.isnan(regret.cost_coverage).all()
+        assert regret.per_episode[-50:].mean() < regret.per_episode[:10].mean()
+
+
 def test_values_too_large_to_be_exact_are_sampled(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("too many")
@@ -211,6 +266,8 @@ def test_small_parts():
         (lambda: TermCRL(1.0, bonus_scale=-1.0), "bonus scale"),
         (lambda: TermCRL(1.0, replan="sometimes"), "replan"),
         (lambda: TermCRL(1.0, resolution="fine"), "resolution"),
+        (lambda: TermCRL(1.0, cost_set="ball"), "bonus, ofuglb, mixture"),
+        (lambda: TermCRL(1.0, kappa=9.0, cost_set="mixture"), "no kappa"),
         (lambda: KnownCosts(replan=0), "replan"),
         (lambda: IgnoreStops().run(tabular.random(), 0, 0), "1 episode"),
         (lambda: IgnoreStops().run(random_model(0, window=2), 5, 0), "window=2"),

@@ -1,5 +1,7 @@
 """A method for the compiled program: numbers only, all traced."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -24,6 +26,12 @@ class MethodParams:
         bonus: α in r + α·U(C).
         optimism: how the cost networks become one.
         window: the learner's w.
+        reward_factor: 0 where the task's rewards do not count, else 1.
+        minmax_penalty: 1 where ROSARL's penalty replaces the reward of a stop.
+        multiplier_rate: η of the Lagrange multiplier; 0 where there is none.
+        cost_limit: −log(1 − target stop rate).
+        kl_penalty: β.
+        unobserved_share: of the iterations.
     """
 
     sees_costs: jax.Array
@@ -37,6 +45,12 @@ class MethodParams:
     bonus: jax.Array
     optimism: Optimism
     window: jax.Array
+    reward_factor: jax.Array
+    minmax_penalty: jax.Array
+    multiplier_rate: jax.Array
+    cost_limit: jax.Array
+    kl_penalty: jax.Array
+    unobserved_share: jax.Array
 
 
 def method_params(method: Method, window: int) -> MethodParams:
@@ -64,4 +78,10 @@ def method_params(method: Method, window: int) -> MethodParams:
         bonus=jnp.float32(method.bonus),
         optimism=jax.tree.map(jnp.float32, optimism),
         window=jnp.int32(method.learner_window(window)),
+        reward_factor=jnp.float32(not method.drops_rewards),
+        minmax_penalty=jnp.float32(method.minmax_penalty),
+        multiplier_rate=jnp.float32(method.constrained * method.multiplier_rate),
+        cost_limit=jnp.float32(-math.log1p(-method.stop_rate_target)),
+        kl_penalty=jnp.float32(method.kl_penalty),
+        unobserved_share=jnp.float32(method.unobserved_share),
     )

@@ -9,9 +9,9 @@ import dataclasses
 import math
 from typing import Any
 
-from termdp.costs.config import OPTIMISMS, UNCERTAINTIES
+from termdp.costs.config import COST_MEMORIES, OPTIMISMS, UNCERTAINTIES
 from termdp.registry import find
-from termdp.settings import check, nearest, number
+from termdp.settings import check, nearest, number, numbers_of
 
 END_HANDLINGS = ("expected", "cut", "ignored")
 
@@ -26,6 +26,11 @@ class Method:
         knows_costs: uses the true accumulated cost and the true stop probability.
         dynamic_discount: multiply the discount by the chance of not being stopped.
         recurrent: a policy with memory.
+        drops_rewards: the task's rewards do not count, stops alone do.
+        minmax_penalty: on a stop the reward is replaced by ROSARL's penalty.
+        constrained: a Lagrange multiplier prices the learned probability of stops.
+        cost_memory: what learned costs remember of an episode: `window` (the last
+            steps), `sum` (all of them, added up) or `gru` (what a network keeps).
     """
 
     description: str = ""
@@ -33,6 +38,10 @@ class Method:
     knows_costs: bool = False
     dynamic_discount: bool = False
     recurrent: bool = False
+    drops_rewards: bool = False
+    minmax_penalty: bool = False
+    constrained: bool = False
+    cost_memory: str = "window"
     discount: float | None = number(
         0.99,
         "Discount of each step; TermPG multiplies it by 1 − ρ(C − b). None: the constant "
@@ -65,6 +74,23 @@ class Method:
     window_factor: float = number(
         1.0, "The learner's window over the observer's.", above=0
     )
+    stop_rate_target: float = number(
+        0.1,
+        "Share of episodes that may be stopped, for the multiplier.",
+        above=0,
+        below=1,
+    )
+    multiplier_rate: float = number(
+        0.1, "η in λ ← max(0, λ + η·(cost per episode − limit)).", above=0
+    )
+    kl_penalty: float = number(
+        0.0,
+        "β in r − β·KL(π ‖ π₀), π₀ the policy at the end of the unobserved phase.",
+        least=0,
+    )
+    unobserved_share: float = number(
+        0.0, "Share of the steps that are trained first, unobserved.", least=0, below=1
+    )
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -74,6 +100,36 @@ class Method:
                 "expected dynamic_discount only with learns_costs or knows_costs, got "
                 "neither: there are no costs to make it of"
             )
+        if self.cost_memory not in COST_MEMORIES:
+            raise ValueError(
+                f"expected cost_memory to be one of {', '.join(COST_MEMORIES)}, got "
+                f"{self.cost_memory!r}"
+            )
+        if not self.learns_costs and (self.constrained or self.cost_memory != "window"):
+            raise ValueError(
+                "expected constrained and cost_memory only with learns_costs, got a "
+                "method that learns none"
+            )
+        if self.recurrent and self.has_reference:
+            raise ValueError(
+                "expected kl_penalty and unobserved_share only with a policy without "
+                "memory, got a recurrent one"
+            )
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether there is an unobserved phase, or a policy kept from before."""
+        return self.kl_penalty > 0 or self.unobserved_share > 0
+
+    @property
+    def program(self) -> str:
+        """Equal for methods that can share a compiled program; empty for most."""
+        words = {
+            "recurrent": self.recurrent,
+            "reference": self.has_reference,
+            self.cost_memory: self.cost_memory != "window",
+        }
+        return " ".join(word for word, holds in words.items() if holds)
 
     @property
     def handles_ends(self) -> str:
@@ -109,6 +165,7 @@ _ORACLE = Method(
     knows_costs=True,
     dynamic_discount=True,
 )
+_CONSTRAINED = Method(learns_costs=True, constrained=True)
 
 
 def _vary(base: Method, description: str, **changes: Any) -> Method:
@@ -152,13 +209,63 @@ METHODS: dict[str, Method] = {
     "termpg_bonus_0.1": _vary(_TERMPG, "TermPG, r + 0.1·U(C)", bonus=0.1),
     "termpg_bonus_1": _vary(_TERMPG, "TermPG, r + U(C)", bonus=1.0),
     "oracle": _ORACLE,
+    # Rivals: docs/rivals.md has their sources, and what was assumed.
+    "rosarl": _vary(
+        _PG,
+        "ROSARL: a stop's reward is the learned minmax penalty",
+        minmax_penalty=True,
+    ),
+    "rlif": _vary(
+        _PG, "RLIF: −1 on a stop, no other reward", drops_rewards=True, stop_penalty=1.0
+    ),
+    "rlif_task": _vary(
+        _PG, "RLIF with the task's reward: r − k·stop", stop_penalty=1.0
+    ),
+    "rift": _vary(
+        _PG,
+        "RIFT: unobserved PG first, then r − k·stop − β·KL to it",
+        stop_penalty=1.0,
+        kl_penalty=0.01,
+        unobserved_share=0.5,
+    ),
+    "ppo_lagrangian": _vary(
+        _CONSTRAINED, "PPO-Lagrangian, TermPG's −log(1 − ρ) as the cost"
+    ),
+    "ct": _vary(
+        _TERMPG, "TermPG, costs of the whole episode (no window)", cost_memory="sum"
+    ),
+    "traces": _vary(
+        _TERMPG, "TraCeS: a GRU's survival per step as discount", cost_memory="gru"
+    ),
+    "traces_lagrangian": _vary(
+        _CONSTRAINED, "TraCeS: PPO-Lagrangian on the GRU's survival", cost_memory="gru"
+    ),
 }
 
-# Numbers that mean nothing to a method without learned costs.
+# What methods are, beside their numbers: nobody changes it by a flag.
+IDENTITY = tuple(
+    field.name
+    for field in dataclasses.fields(Method)
+    if field.name not in numbers_of(Method) and field.name != "description"
+)
 OF_COSTS = (
     *("optimism", "std_factor", "uncertainty", "window_factor"),
     *("cost_penalty", "bonus"),
 )
+OF_CONSTRAINTS = ("stop_rate_target", "multiplier_rate")
+
+
+def unused_numbers(method: Method) -> dict[str, str]:
+    """Numbers that mean nothing to a method, and why."""
+    unused: dict[str, str] = {}
+    if not method.learns_costs:
+        unused |= dict.fromkeys(OF_COSTS, "it learns no costs")
+    if method.cost_memory != "window":
+        alone = ("optimism", "std_factor", "uncertainty", "bonus")
+        unused |= dict.fromkeys(alone, "it has one cost network only")
+    if not method.constrained:
+        unused |= dict.fromkeys(OF_CONSTRAINTS, "it has no multiplier")
+    return unused
 
 
 def find_method(name: str, **changes: Any) -> Method:
@@ -173,10 +280,11 @@ def find_method(name: str, **changes: Any) -> Method:
 
 def changed_method(method: Method, name: str, **changes: Any) -> Method:
     """A method with some numbers changed; those it does not use are refused."""
+    unused = unused_numbers(method)
     for changed in changes:
-        if changed in OF_COSTS and not method.learns_costs:
+        if changed in unused:
             raise ValueError(
-                f"expected only numbers that {name} uses, got {changed}: it learns no "
-                "costs"
+                f"expected only numbers that {name} uses, got {changed}: "
+                f"{unused[changed]}"
             )
     return dataclasses.replace(method, **changes)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from termdp.agents.methods import Method
+from termdp.agents.methods import IDENTITY, Method
 from termdp.bench.suites import Column, Row, Suite, cells
 from termdp.registry import REGISTRY
 from termdp.runs.config import TrainConfig, flat_numbers, make_config, remembered_steps
@@ -49,12 +49,11 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """All that decides the numbers, as plain data."""
-        identity = ("learns_costs", "knows_costs", "dynamic_discount", "recurrent")
         return {
             "env": self.spec.env,
             "env_numbers": dict(self.spec.env_numbers),
             "preset": self.spec.preset,
-            **{name: getattr(self.method, name) for name in identity},
+            **{name: getattr(self.method, name) for name in IDENTITY},
             "numbers": flat_numbers(self.method, self.config),
         }
 
@@ -92,6 +91,11 @@ class BenchJob:
     def preset(self) -> str:
         """The preset of all its runs."""
         return self.runs[0][0].spec.preset
+
+    @property
+    def program(self) -> str:
+        """What kind of program all its runs need; empty for most."""
+        return self.runs[0][0].method.program
 
     @property
     def recurrent(self) -> bool:
@@ -269,6 +273,7 @@ def _cells_of(
         spec = dataclasses.replace(base, method=row.method, numbers=numbers)
         method = spec.resolved_method()
         config = make_config(base.preset, shape, method.learner_window(window))
+        config = config.for_method(method)
         found.append(Cell(column, row, spec, method, config))
     return found
 
@@ -328,7 +333,7 @@ def make_jobs(
         if RunKey(cell.column.label, cell.row.label, seed) not in done:
             shared: tuple[Any, ...] = (
                 kinds[cell.column.label],
-                cell.method.recurrent,
+                cell.method.program,
                 cell.config,
             )
             if as_alone:
@@ -338,10 +343,10 @@ def make_jobs(
             groups.setdefault(shared, []).append((cell, seed))
     jobs: list[BenchJob] = []
     names: dict[str, int] = {}
-    for (_, recurrent, *_), runs in groups.items():
+    for (_, program, *_), runs in groups.items():
         whole = BenchJob("", tuple(runs), plan.steps)
         label = " + ".join(column.label for column in whole.columns)
-        name = f"{label} recurrent" if recurrent else label
+        name = f"{label} {program}".strip()
         for part in _parts(runs, most_runs(whole)):
             names[name] = names.get(name, 0) + 1
             number = f" {names[name]}" if names[name] > 1 else ""

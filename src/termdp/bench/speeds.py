@@ -89,7 +89,7 @@ class Speeds:
         return speed
 
     def _name(self, job: BenchJob) -> str:
-        kind = "recurrent" if job.recurrent else "feed-forward"
+        kind = job.program or "feed-forward"
         return f"{self.platform}/{job.preset}/{job.env}/{kind}"
 
 

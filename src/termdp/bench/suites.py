@@ -214,6 +214,23 @@ WINDOWS = (
     _row("termpg", "termpg_window_4", window_factor=4.0),
 )
 
+RIVALS = (
+    _row("pg"),
+    _row("pg_0.97"),
+    _row("pg_0.999"),
+    _row("pg_rs"),
+    _row("termpg"),
+    _row("oracle"),
+    _row("rosarl"),
+    _row("rlif"),
+    _row("rlif_task"),
+    _row("rift"),
+    _row("ppo_lagrangian"),
+    _row("ct"),
+    _row("traces"),
+    _row("traces_lagrangian"),
+)
+
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
@@ -252,9 +269,15 @@ SUITES: dict[str, Suite] = {
             WINDOWS,
         ),
         Suite(
+            "rivals",
+            "methods of others in the same loop (docs/rivals.md)",
+            (*PAPER_COLUMNS, RECOMMENDER, *HARD_COLUMNS),
+            RIVALS,
+        ),
+        Suite(
             "all",
             "all of the above but smoke; what they share runs once",
-            parts=("paper", "ablations", "bonus", "fair", "hard", "window"),
+            parts=("paper", "ablations", "bonus", "fair", "hard", "window", "rivals"),
         ),
     )
 }

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from termdp.agents.methods import METHODS
+from termdp.agents.methods import METHODS, unused_numbers
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def run(args: Args) -> None:
     for row in rows:
         constant = "matched" if row["discount"] is None else f"{row['discount']:g}"
         discount = f"{constant} × (1 − ρ)" if row["dynamic_discount"] else constant
-        optimism = row["optimism"] if row["learns_costs"] else "–"
+        unused = unused_numbers(METHODS[row["id"]])
+        optimism = "–" if "optimism" in unused else row["optimism"]
         table.add_row(
             row["id"], row["description"], discount, row["end_handling"], optimism
         )

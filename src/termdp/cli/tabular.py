@@ -28,6 +28,7 @@ from termdp.tabular.regret import (
     cost_errors,
     error_rate,
     log_log_slope,
+    mean_coverage,
 )
 
 
@@ -36,8 +37,9 @@ class Args:
     """Learn a small TerMDP whose observer is unknown, and measure the regret.
 
     Runs TermCRL, the same with known costs, optimism that ignores stops and, on tiny
-    models, the whole history as state. Writes regret.png, cost_error.png, model.png and
-    summary.json.
+    models, the whole history as state. Beside them: TermCRL with the confidence sets of
+    later work (ofuglb, mixture; untuned) and Thompson sampling. Writes regret.png,
+    cost_error.png, model.png and summary.json.
 
     Example: termdp tabular chain --episodes 5000 --seeds 5
     """
@@ -58,7 +60,7 @@ class Args:
     """Factor on the bonuses for rewards and transitions; 1 is the theory."""
 
     cost_bonus_scale: float = 1e-8
-    """Factor on the bonus for costs; the theory's is enormous (docs/tabular.md)."""
+    """Factor on the paper's bonus for costs, which is enormous (docs/tabular.md)."""
 
     out: Path | None = None
     """Folder for figures and summary.json (default: runs/tabular-MODEL)."""
@@ -106,6 +108,14 @@ def make_agents(args: Args, model: tabular.TerMDP) -> dict[str, Learner]:
     }
     if (model.num_states * model.num_actions) ** model.horizon <= MAX_HISTORIES / 2:
         agents["whole history"] = tabular.WholeHistory(bonus_scale=args.bonus_scale)
+    for cost_set in ("ofuglb", "mixture"):
+        agents[cost_set] = tabular.TermCRL(
+            radius=model.radius,
+            bonus_scale=args.bonus_scale,
+            cost_bonus_scale=1.0,
+            cost_set=cost_set,
+        )
+    agents["thompson"] = tabular.Thompson(radius=model.radius)
     return agents
 
 
@@ -173,6 +183,7 @@ def _agent_summary(results: list[Regret]) -> dict[str, Any]:
         "slope": [log_log_slope(run.cumulative) for run in results],
         "last_loss": [run.per_episode[-1] for run in results],
         "cost_error": [run.cost_error[-1] for run in results],
+        "cost_coverage": [mean_coverage(run) for run in results],
         "plans": [len(run.planned_at) for run in results],
     }
     summary: dict[str, Any] = {"is_exact": all(run.is_exact for run in results)}
@@ -196,7 +207,7 @@ def _print_table(summary: dict[str, Any]) -> None:
         f"{len(summary['seeds'])} seeds, V* = {summary['optimal_value']:.3f}"
     )
     table = Table(title=title, title_justify="left")
-    headings = ("agent", "regret", "slope", "last loss", "cost error", "plans")
+    headings = ("agent", "regret", "slope", "last loss", "cost error", "covered")
     for heading in headings:
         is_name = heading == "agent"
         table.add_column(
@@ -207,16 +218,22 @@ def _print_table(summary: dict[str, Any]) -> None:
             name,
             *(
                 _with_interval(figures[key])
-                for key in ("regret", "slope", "last_loss", "cost_error", "plans")
+                for key in ("regret", "slope", "last_loss", "cost_error")
             ),
+            _as_percent(figures["cost_coverage"]),
         )
     Console().print(table)
     rate = summary["cost_error_rate"]
     if rate is not None:
         Console().print(
             "slope: of log regret against log episodes; ±: 95% intervals over seeds\n"
+            "covered: share of the visited costs that lie where the agent believes\n"
             f"cost error ∝ n^{rate:.2f} (theory: n^-0.5)"
         )
+
+
+def _as_percent(figure: dict[str, float | None]) -> str:
+    return "–" if figure["mean"] is None else f"{figure['mean']:.0%}"
 
 
 def _with_interval(figure: dict[str, float | None]) -> str:

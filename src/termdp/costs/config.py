@@ -11,6 +11,7 @@ KEEPS = ("stops", "recent")
 DRAWS = ("segments", "trajectories")
 OPTIMISMS = ("min", "std", "mean", "logit")
 UNCERTAINTIES = ("range", "std")
+COST_MEMORIES = ("window", "sum", "gru")
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class CostConfig:
     """How costs are learned from stops; hashable, so that it can be static under jit.
 
     The window is no setting: methods differ in it, so it is an argument (traced).
+
+    Attributes:
+        memory: what is remembered of an episode; the method says so (`Method`).
     """
 
     members: int = number(3, "Cost networks, each with its own bias.", least=1)
@@ -79,8 +83,8 @@ class CostConfig:
     )
     draw: str = number(
         "segments",
-        "What is drawn of the newest steps: any segments, or whole trajectories as in the paper (long ones "
-        "in pieces).",
+        "What is drawn of the newest steps: any segments, or whole trajectories as in "
+        "the paper (long ones in pieces).",
         choices=DRAWS,
     )
     buffer_steps: int = number(
@@ -117,6 +121,7 @@ class CostConfig:
     bias_offset: float = number(
         1.5, "What is added to −logit(base rate) for the first bias."
     )
+    memory: str = "window"
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""

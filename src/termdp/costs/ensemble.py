@@ -17,6 +17,7 @@ from flax import struct
 from termdp import layers
 from termdp.cost_network import ActionSpec, CostNetwork
 from termdp.costs.config import CostConfig
+from termdp.costs.episode_scorer import UNITS, EpisodeScorer
 from termdp.layers import fastest_precision
 
 # Adam acts on each number by itself: over stacked members it is one Adam per member.
@@ -54,20 +55,26 @@ class CostState:
     average: CostParams
     optimiser: Any
     has_bias: jax.Array
-    network: CostNetwork = struct.field(pytree_node=False)
+    network: CostNetwork | EpisodeScorer = struct.field(pytree_node=False)
     variables: Any = None
 
 
-def make_network(actions: ActionSpec, config: CostConfig) -> CostNetwork:
+def make_network(
+    actions: ActionSpec, config: CostConfig
+) -> CostNetwork | EpisodeScorer:
     """The network that the settings ask for."""
-    return CostNetwork(
+    network = CostNetwork(
         actions=actions,
         kind=config.network,
         filters=config.filters,
         hidden=config.hidden,
         nonnegative=config.nonnegative,
         precision=fastest_precision(config.precision),
+        outputs=UNITS if config.memory == "gru" else None,
     )
+    if config.memory == "window":
+        return network
+    return EpisodeScorer(network, config.memory)
 
 
 def init(
@@ -85,8 +92,11 @@ def init(
     obs = jnp.zeros(jnp.shape(example_obs), jnp.float32)
     shape = () if action_spec.discrete else (action_spec.size,)
     action = jnp.zeros(shape, jnp.int32 if action_spec.discrete else jnp.float32)
+    inputs: tuple[Any, ...] = (obs, action)
+    if isinstance(network, EpisodeScorer):
+        inputs = (network.initial_memory(()), *inputs)
     keys = jax.random.split(key, config.members)
-    weights = jax.vmap(lambda k: network.init(k, obs, action)["params"])(keys)
+    weights = jax.vmap(lambda k: network.init(k, *inputs)["params"])(keys)
     params = CostParams(network=weights, bias=jnp.zeros(config.members))
     return CostState(
         params=params,

@@ -31,6 +31,7 @@ from termdp.costs.ensemble import (
     apply_member,
     biases,
 )
+from termdp.costs.episode_scorer import EpisodeScorer, unrolled
 from termdp.costs.experience import Experience, form_of, way_to_draw
 from termdp.costs.sampling import Segments
 from termdp.termination import window_sums
@@ -168,7 +169,7 @@ def stepped(
 
 def ensemble_loss(
     params: CostParams,
-    network: CostNetwork,
+    network: CostNetwork | EpisodeScorer,
     segments: Segments,
     window: jax.Array,
     sparsity: jax.Array | float = 0.0,
@@ -187,6 +188,12 @@ def ensemble_loss(
         actions: jax.Array,
         starts: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
+        if isinstance(network, EpisodeScorer):
+            nothing = network.initial_memory(starts.shape[1:])
+            scores, added, _ = unrolled(
+                network, {"params": weights.network}, nothing, obs, actions, starts
+            )
+            return scores - weights.bias, added
         costs = apply_member(network, weights.network, obs, actions)
         return window_sums(costs, window, starts) - weights.bias, costs
 

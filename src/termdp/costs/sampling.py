@@ -40,7 +40,7 @@ class Segments:
     labels: jax.Array
     weights: jax.Array
     expected_steps: jax.Array
-    offset: jax.Array
+    offset: jax.Array | float = 0.0
 
 
 def sample(

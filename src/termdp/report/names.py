@@ -50,6 +50,14 @@ METHOD_NAMES = {
     "termpg_ignored": "TermPG, ends ignored",
     "termpg_window_0.25": "×0.25 window",
     "termpg_window_4": "×4 window",
+    "rosarl": "ROSARL",
+    "rlif": "RLIF",
+    "rlif_task": "RLIF + task reward",
+    "rift": "RIFT",
+    "ppo_lagrangian": "PPO-Lagrangian",
+    "ct": "Episode classifier",
+    "traces": "TraCeS, discount",
+    "traces_lagrangian": "TraCeS, Lagrangian",
 }
 
 # Cool and grey colours for PG, warm ones for TermPG, green for who knows the costs.
@@ -88,6 +96,14 @@ COLOURS = {
     "termpg_ignored": "#e0b0a0",
     "oracle": "#2b8a3e",
     "oracle_discount_0.97": "#66a80f",
+    "rosarl": "#495057",
+    "rlif": "#868e96",
+    "rlif_task": "#343a40",
+    "rift": "#0c8599",
+    "ppo_lagrangian": "#3bc9db",
+    "ct": "#a9e34b",
+    "traces": "#5f3dc4",
+    "traces_lagrangian": "#b197fc",
 }
 MORE_COLOURS = (
     "#e64980",

@@ -14,7 +14,7 @@ from flax import struct
 
 from termdp.agents.actor_critic import Actor, PolicyInput, forget, make_actor
 from termdp.agents.distributions import Continuous, Discrete, Distribution
-from termdp.agents.method_params import MethodParams, method_params
+from termdp.agents.method_params import method_params
 from termdp.agents.methods import Method
 from termdp.array_files import read_with_manifest, write_arrays
 from termdp.arrays import bytes_of, named_arrays, restore
@@ -150,7 +150,7 @@ class AgentState:
 
     Attributes:
         carry: the memory of a recurrent policy, `[B, ...]`.
-        recent_costs: the last learned costs, `[W, K, B]`; None without learned costs.
+        recent_costs: what learned costs remember, `[..., B]`; None without them.
     """
 
     carry: Any
@@ -300,7 +300,7 @@ def initial_memory(card: AgentCard, actor: Actor, num_envs: int) -> AgentState:
     recent = None
     if card.method.learns_costs:
         window = card.method.learner_window(card.window)
-        recent = cost_features.empty_memory(window, card.costs.members, num_envs)
+        recent = cost_features.empty_memory(card.costs, window, num_envs)
     return AgentState(actor.network.initial_carry((num_envs,)), recent)
 
 
@@ -346,10 +346,9 @@ def act(
     actions = choose.executed(actions)
     recent = memory.recent_costs
     if recent is not None:
-        newest = cost_features.channel_costs(
-            mind.method_params, mind.costs, observations, actions
+        recent = cost_features.after_step(
+            mind.method_params, mind.costs, recent, observations, actions
         )
-        recent = cost_features.remember(recent, newest)
     return actions, AgentState(carry, recent)
 
 
@@ -385,11 +384,11 @@ def accumulated_after(
     mind: Mind, recent: Any, observations: Any, actions: jax.Array
 ) -> cost_features.Accumulated:
     """The learned accumulated cost after one more step, `[B]` each."""
-    numbers: MethodParams = mind.method_params
-    newest = cost_features.channel_costs(numbers, mind.costs, observations, actions)
-    recent = cost_features.remember(recent, newest)
-    sums = cost_features.recent_sums(recent, numbers.window)
-    return cost_features.accumulate(numbers, mind.costs, sums)
+    numbers = mind.method_params
+    recent = cost_features.after_step(
+        numbers, mind.costs, recent, observations, actions
+    )
+    return cost_features.so_far(numbers, mind.costs, recent)
 
 
 def _actor_of(card: AgentCard) -> Actor:

@@ -13,7 +13,6 @@ from flax import struct
 
 from termdp.agents.actor_critic import Actor, PolicyInput, forget
 from termdp.agents.method_params import MethodParams
-from termdp.costs import ensemble
 from termdp.layers import precompute_weights
 from termdp.runs import cost_features
 
@@ -87,9 +86,9 @@ class RolloutState:
         observations: what the agent sees next.
         starts: whether that is an episode's first observation.
         carry: the network's memory.
-        recent_costs: the last learned costs of this episode, `[W, K, B]`, oldest
-            first: K = one for each ensemble member and one for the optimistic cost;
-            zeros before its start. None when no method of the program learns costs.
+        recent_costs: what learned costs remember of this episode, the environments
+            last (`cost_features.empty_memory`); zeros before its start. None when no
+            method of the program learns costs.
         true_window_cost: C so far, `[B]`.
         episode_returns: reward so far.
         episode_lengths: steps so far.
@@ -121,7 +120,7 @@ def initial_rollout_state(
         params: its parameters.
         key: random key.
         num_envs: B.
-        recent_costs: an empty memory of learned costs `[W, K, B]`, or None.
+        recent_costs: an empty memory of learned costs, or None.
     """
     keys = jax.random.split(key, num_envs)
     observations, states = jax.vmap(env.reset, (0, None))(keys, params)
@@ -193,7 +192,7 @@ def collect(
     carry, (dist_params, values) = actor.network.apply(weights, state.carry, inputs)
     if mind.costs is not None:
         actions = actor.distribution.mode(dist_params)
-        costs = ensemble.precompute_weights(mind.costs, state.observations, actions)
+        costs = cost_features.prepared(mind.costs, state.observations, actions)
         mind = mind._replace(costs=costs)
     mind = mind._replace(weights=weights)
     everywhere = jnp.ones_like(state.starts)
@@ -267,10 +266,9 @@ def _step(
 
     recent = state.recent_costs
     if recent is not None:
-        newest = cost_features.channel_costs(
-            mind.method_params, mind.costs, state.observations, executed
+        recent = cost_features.after_step(
+            mind.method_params, mind.costs, recent, state.observations, executed
         )
-        recent = cost_features.remember(recent, newest)
     after = replace(
         state,
         env_states=env_states,

@@ -18,6 +18,8 @@ ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
 NETWORKS = ("auto", "grid", "image", "vector")
 # An observer without a window: what its learner looks back on.
 UNBOUNDED_WINDOW = 64
+# How many times longer segments are where costs of whole episodes are added up.
+_LONGER = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,34 @@ class TrainConfig:
                 f"bits, got {steps}"
             )
         return iterations
+
+    def for_method(self, method: Method) -> "TrainConfig":
+        """The same with the cost learner that a method asks for.
+
+        A scorer of whole episodes has one network, and learns from the newest steps as
+        they came: a stop that is kept has its window, not its episode. What it adds up
+        begins with the episode or with the segment, so segments are long.
+        """
+        costs = self.costs
+        if not method.learns_costs or costs.memory == method.cost_memory:
+            return self
+        changes: dict[str, Any] = {"memory": method.cost_memory, "members": 1}
+        if costs.keep == "stops":
+            changes |= {"keep": "recent", "buffer_episodes": costs.buffer_steps}
+        if method.cost_memory == "sum":
+            rows = costs.buffer_rows(self.num_envs, self.rollout_steps)
+            most = max(1, min(_LONGER, rows // costs.segment_length))
+            changes["segment_length"] = most * costs.segment_length
+            changes["segments_per_step"] = max(1, costs.segments_per_step // most)
+        return dataclasses.replace(self, costs=dataclasses.replace(costs, **changes))
+
+    def check_method(self, method: Method) -> None:
+        """Refuse a method whose cost learner is another one."""
+        if method.learns_costs and method.cost_memory != self.costs.memory:
+            raise ValueError(
+                f"expected the settings of a cost memory {method.cost_memory!r}, got "
+                f"{self.costs.memory!r}: use TrainConfig.for_method"
+            )
 
 
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).

@@ -6,6 +6,7 @@ policy sees z + b̄ *before* acting (steps 1 … t−1), the discount of step t 
 it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,11 +15,16 @@ from flax import struct
 
 from termdp.agents.method_params import MethodParams
 from termdp.costs import ensemble, optimism
+from termdp.costs.config import CostConfig
+from termdp.costs.episode_scorer import EpisodeScorer, memory_size, unrolled
+from termdp.layers import precompute_weights
 from termdp.termination import window_sums
 
 NUM_FEATURES = 2
 # Accumulated costs are of the order of b (6 in the benchmarks): keeps inputs near 1.
 _SCALE = 5.0
+# Sums over long episodes have no bound, and so far off nothing changes any more.
+_FAR = 50.0
 
 
 @struct.dataclass
@@ -73,17 +79,115 @@ def visible_costs(
     Args:
         method_params: whose method.
         costs: the ensemble; None where no method of the program learns costs.
-        recent: its memory of the episode, `[W, K, B]`; None likewise.
+        recent: its memory of the episode; None likewise.
         true_window_cost: C so far, `[B]`.
         bias: the observer's b.
     """
     known = features(method_params, true_window_cost - bias, true_window_cost)
     if recent is None:
         return method_params.knows_costs * known
-    sums = recent_sums(recent, method_params.window)
-    learned = accumulate(method_params, costs, sums)
+    learned = so_far(method_params, costs, recent)
     estimate = features(method_params, learned.logit, learned.policy_input)
     return jnp.where(method_params.knows_costs > 0, known, estimate)
+
+
+# ---- what learned costs remember of an episode: a window of them, or a score ---------
+
+
+def empty_memory(config: CostConfig, window: int, num_envs: int) -> jax.Array:
+    """The memory at the start of an episode, the environments B last.
+
+    `[W, K, B]`: a window of costs, one for each member and the optimistic one; or
+    `[S, B]`: what a scorer of whole episodes remembers.
+    """
+    if config.memory == "window":
+        return jnp.zeros((window, config.members + 1, num_envs))
+    return jnp.zeros((memory_size(config.memory), num_envs))
+
+
+def so_far(method_params: MethodParams, costs: Any, recent: jax.Array) -> Accumulated:
+    """The learned accumulated cost of the steps that are remembered, `[B]` each."""
+    if isinstance(costs.network, EpisodeScorer):
+        memory = jnp.moveaxis(recent, 0, -1)
+        scores: Any = costs.network.apply(_weights(costs), memory, method="score")
+        return _of_scores(costs, scores)
+    return accumulate(method_params, costs, recent_sums(recent, method_params.window))
+
+
+def after_step(
+    method_params: MethodParams,
+    costs: Any,
+    recent: jax.Array,
+    observations: Any,
+    actions: Any,
+) -> jax.Array:
+    """The memory after one more step of each environment."""
+    if isinstance(costs.network, EpisodeScorer):
+        memory = jnp.moveaxis(recent, 0, -1)
+        memory, _ = costs.network.apply(_weights(costs), memory, observations, actions)
+        return jnp.moveaxis(memory, -1, 0)
+    newest = channel_costs(method_params, costs, observations, actions)
+    return remember(recent, newest)
+
+
+def of_rollout(
+    method_params: MethodParams,
+    costs: Any,
+    recent: jax.Array,
+    observations: Any,
+    actions: Any,
+    starts: jax.Array,
+    ended_last: jax.Array,
+) -> tuple[FreshCosts, jax.Array]:
+    """C after each step of a rollout, and the memory to go on with.
+
+    Args:
+        method_params: whose method.
+        costs: the newest networks.
+        recent: the memory before the rollout.
+        observations: `[T, B, ...]`.
+        actions: `[T, B, ...]`.
+        starts: first steps of episodes, `[T, B]`.
+        ended_last: where an episode ended on the last row, `[B]`.
+    """
+    bias = jnp.mean(ensemble.biases(costs))
+    if isinstance(costs.network, EpisodeScorer):
+        memory = jnp.moveaxis(recent, 0, -1)
+        scores, added, memory = unrolled(
+            costs.network, _weights(costs), memory, observations, actions, starts
+        )
+        memory = jnp.where(ended_last, 0.0, jnp.moveaxis(memory, -1, 0))
+        return FreshCosts(_of_scores(costs, scores), added[:, None], bias), memory
+    newest = channel_costs(method_params, costs, observations, actions)
+    sums = sums_with_history(recent, newest, starts, method_params.window)
+    memory = memory_after(recent, newest, starts, ended_last)
+    accumulated = accumulate(method_params, costs, sums)
+    return FreshCosts(accumulated, newest[:, :-1], bias), memory
+
+
+def prepared(costs: Any, observations: Any, actions: Any) -> Any:
+    """The same networks, for loops that call them many times."""
+    if isinstance(costs.network, EpisodeScorer):
+        memory = costs.network.initial_memory(jnp.shape(observations)[:1])
+        inputs = (memory, observations, actions)
+        variables = precompute_weights(costs.network, _weights(costs), *inputs)
+        return replace(costs, variables=variables)
+    return ensemble.precompute_weights(costs, observations, actions)
+
+
+def _weights(costs: Any) -> Any:
+    """Of a scorer, which is alone; with precomputed weights if there are any."""
+    alone = jax.tree.map(lambda leaf: leaf[0], costs.average.network)
+    return costs.variables or {"params": alone}
+
+
+def _of_scores(costs: Any, scores: jax.Array) -> Accumulated:
+    logit = scores - ensemble.biases(costs)[0]
+    seen = jnp.clip(scores, -_FAR, _FAR)
+    return Accumulated(logit, seen, jnp.zeros_like(scores), scores)
+
+
+# ---- windows -------------------------------------------------------------------------
 
 
 def channel_costs(
@@ -109,11 +213,6 @@ def accumulate(method_params: MethodParams, costs: Any, sums: jax.Array) -> Accu
         uncertainty=optimism.uncertainty(method_params.optimism, members),
         mean=jnp.mean(members, axis=0),
     )
-
-
-def empty_memory(window: int, members: int, num_envs: int) -> jax.Array:
-    """The memory `[W, K, B]` at the start of an episode."""
-    return jnp.zeros((window, members + 1, num_envs))
 
 
 def remember(recent: jax.Array, newest: jax.Array) -> jax.Array:

@@ -20,19 +20,30 @@ from termdp.costs import ensemble, fit
 from termdp.costs import experience as experiences
 from termdp.costs.buffer import step_labels
 from termdp.costs.optimism import dynamic_discount
-from termdp.runs import cost_features, metrics
+from termdp.runs import cost_features, metrics, shaping
 from termdp.runs.collect import Rollout, RolloutState
 from termdp.runs.config import TrainConfig
 from termdp.runs.cost_features import FreshCosts
+from termdp.runs.shaping import ShapingState
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is fixed when training is compiled: networks, optimiser, sizes."""
+    """What is fixed when training is compiled: networks, optimiser, sizes.
+
+    Attributes:
+        learner: how the agent acts and its optimiser.
+        config: sizes and rates.
+        learns_costs: whether some method of the program does.
+        num_iterations: of a run, as planned.
+        has_reference: whether the methods have an unobserved phase, or keep a policy.
+    """
 
     learner: Learner
     config: TrainConfig
     learns_costs: bool
+    num_iterations: int
+    has_reference: bool = False
 
 
 @struct.dataclass
@@ -46,6 +57,7 @@ class TrainState:
         policy: the agent.
         costs: the cost ensemble; None when no method of the program learns costs.
         experience: what it learns from; None likewise.
+        shaping: what rules on rewards remember.
     """
 
     key: jax.Array
@@ -54,6 +66,7 @@ class TrainState:
     policy: PolicyState
     costs: Any
     experience: Any
+    shaping: ShapingState
 
 
 def improve(
@@ -88,12 +101,16 @@ def improve(
     recent = state.rollout_state.recent_costs
     fresh, recent = recompute_costs(recipe, method_params, costs, recent, rollout)
     # Line 11: improve the policy with the dynamic discount.
-    examples = as_examples(recipe, method_params, rollout, fresh)
+    shaped = shaping.updated(method_params, state.shaping, rollout, fresh)
+    divergence = shaping.reference_divergence(recipe.learner, shaped, rollout)
+    rewards = shaping.shaped_rewards(method_params, shaped, rollout, fresh, divergence)
+    examples = as_examples(recipe, method_params, rollout, fresh, rewards)
     policy, policy_report = recipe.config.algorithm.update(
         recipe.learner, state.policy, examples, key_policy
     )
     report = metrics.of_iteration(rollout, fresh)
     report |= {name: jnp.mean(value) for name, value in policy_report.items()}
+    report["multiplier"] = shaped.multiplier
     report |= metrics.troubles(
         rollout_state.observations, (policy.params, costs and costs.average)
     )
@@ -104,6 +121,7 @@ def improve(
         policy=policy,
         costs=costs,
         experience=experience,
+        shaping=shaped,
     )
     return new_state, report | cost_report
 
@@ -157,21 +175,15 @@ def recompute_costs(
     if costs is None or recent is None:
         return None, None
     executed = recipe.learner.distribution.executed(rollout.actions)
-    newest = cost_features.channel_costs(
-        method_params, costs, rollout.inputs.observation, executed
+    return cost_features.of_rollout(
+        method_params,
+        costs,
+        recent,
+        rollout.inputs.observation,
+        executed,
+        rollout.starts,
+        rollout.ended[-1],
     )
-    sums = cost_features.sums_with_history(
-        recent, newest, rollout.starts, method_params.window
-    )
-    memory = cost_features.memory_after(
-        recent, newest, rollout.starts, rollout.ended[-1]
-    )
-    fresh = FreshCosts(
-        accumulated=cost_features.accumulate(method_params, costs, sums),
-        members=newest[:, :-1],
-        bias=jnp.mean(ensemble.biases(costs)),
-    )
-    return fresh, memory
 
 
 def as_examples(
@@ -179,10 +191,11 @@ def as_examples(
     method_params: MethodParams,
     rollout: Rollout,
     fresh: FreshCosts | None,
+    rewards: jax.Array,
 ) -> Examples:
     """Rewards as the method shapes them, its discounts, and the advantages."""
     advantages = gae(
-        shaped_rewards(method_params, rollout, fresh),
+        rewards,
         rollout.values,
         rollout.next_values,
         step_discounts(method_params, rollout, fresh),
@@ -232,14 +245,3 @@ def _survival(
     if learned is None:
         return true
     return jnp.where(method_params.knows_costs > 0, true, learned)
-
-
-def shaped_rewards(
-    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
-) -> jax.Array:
-    """r_t − p on a stop − α·C_optimistic + α·U(C)."""
-    rewards = rollout.rewards - method_params.stop_penalty * rollout.stopped
-    if fresh is None:
-        return rewards
-    rewards = rewards - method_params.cost_penalty * fresh.accumulated.policy_input
-    return rewards + method_params.bonus * fresh.accumulated.uncertainty

@@ -24,6 +24,10 @@ class Numbers(TypedDict, total=False):
     std_factor: float
     uncertainty: str
     window_factor: float
+    stop_rate_target: float
+    multiplier_rate: float
+    kl_penalty: float
+    unobserved_share: float
     learning_rate: float
     anneal: bool
     adam_eps: float

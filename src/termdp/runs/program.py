@@ -25,6 +25,7 @@ from termdp.agents.method_params import MethodParams, method_params
 from termdp.agents.methods import Method
 from termdp.agents.update import Learner, PolicyState
 from termdp.costs import ensemble, experience
+from termdp.runs import shaping
 from termdp.runs.collect import Mind, collect, initial_rollout_state
 from termdp.runs.config import TrainConfig, remembered_steps
 from termdp.runs.cost_features import NUM_FEATURES, empty_memory
@@ -82,26 +83,30 @@ class Job:
 
 def make_recipe(job: Job) -> Recipe:
     """Put together what is fixed when training is compiled."""
-    recurrent = {method.recurrent for method in job.methods}
-    if len(recurrent) > 1:
+    kinds = {method.program for method in job.methods}
+    if len(kinds) > 1:
+        words = ", ".join(sorted(kind or "plain" for kind in kinds))
         raise ValueError(
-            "expected methods that are all recurrent or all feed-forward in one job, "
-            "got both: run them as two jobs"
+            f"expected methods of one kind of program in one job, got {words}: run them "
+            "as several jobs"
         )
+    job.config.check_method(job.methods[0])
     learns_costs = any(method.learns_costs for method in job.methods)
     if learns_costs:
         job.config.costs.check_window(job.max_window)
     distribution = job.distribution
-    config, is_recurrent = job.config, recurrent.pop()
+    config, method = job.config, job.methods[0]
     actor = make_actor(
         distribution,
-        is_recurrent,
+        method.recurrent,
         (config.network, config.filters, config.hidden, config.precision),
         config.lstm_size,
     )
     optimiser = job.config.algorithm.make_optimiser(job.num_iterations)
     learner = Learner(actor.network, distribution, actor.is_recurrent, optimiser)
-    return Recipe(learner, job.config, learns_costs)
+    return Recipe(
+        learner, job.config, learns_costs, job.num_iterations, method.has_reference
+    )
 
 
 def initial_state(
@@ -112,7 +117,7 @@ def initial_state(
     key, key_envs, key_policy, key_costs = jax.random.split(key, 4)
     recent = None
     if recipe.learns_costs:
-        recent = empty_memory(max_window, config.costs.members, config.num_envs)
+        recent = empty_memory(config.costs, max_window, config.num_envs)
     rollout_state = initial_rollout_state(
         learner, env, params, key_envs, config.num_envs, recent
     )
@@ -134,7 +139,8 @@ def initial_state(
             max_window,
             config.costs,
         )
-    return TrainState(key, jnp.int32(0), rollout_state, policy, costs, played)
+    shaped = shaping.initial(weights if recipe.has_reference else None)
+    return TrainState(key, jnp.int32(0), rollout_state, policy, costs, played, shaped)
 
 
 def train_iteration(
@@ -142,6 +148,16 @@ def train_iteration(
 ) -> tuple[TrainState, Metrics]:
     """One iteration of Algorithm 2, arXiv:2205.15376: collect, then improve."""
     key, key_collect, key_improve = jax.random.split(state.key, 3)
+    if recipe.has_reference:
+        shaped = shaping.begin_iteration(
+            method,
+            state.shaping,
+            state.policy.params,
+            state.iteration,
+            recipe.num_iterations,
+        )
+        state = dataclasses.replace(state, shaping=shaped)
+        params = shaping.watched(shaped, params)
     mind = Mind(state.policy.params, state.costs, method)
     rollout_state, rollout = collect(
         recipe.learner,

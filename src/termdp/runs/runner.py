@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from termdp.agents.methods import IDENTITY
 from termdp.arrays import restore
 from termdp.runs import checkpoint
 from termdp.runs.advice import Adviser
@@ -248,7 +249,10 @@ class Runner:
             "seed": self.job.seeds[run],
             **summarise(part, self.job.methods[run]),
         }
-        latest = {name: part[name] for name in LATEST_NAMES if name in part}
+        named: tuple[str, ...] = LATEST_NAMES
+        if self.job.methods[run].constrained:
+            named = (*named, "multiplier")
+        latest = {name: part[name] for name in named if name in part}
         return row | {name: float(values[-1]) for name, values in latest.items()}
 
     def last_tenth(self, run: int) -> dict[str, Any]:
@@ -308,10 +312,7 @@ def configuration(job: Job) -> dict[str, Any]:
     method = job.methods[0]
     return {
         **flat_numbers(method, job.config),
-        "learns_costs": method.learns_costs,
-        "knows_costs": method.knows_costs,
-        "dynamic_discount": method.dynamic_discount,
-        "recurrent": method.recurrent,
+        **{name: getattr(method, name) for name in IDENTITY},
         "algorithm": type(job.config.algorithm).__name__,
     }
 

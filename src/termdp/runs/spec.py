@@ -11,7 +11,12 @@ import jax
 import msgspec
 import numpy as np
 
-from termdp.agents.methods import OF_COSTS, Method, changed_method, find_method
+from termdp.agents.methods import (
+    Method,
+    changed_method,
+    find_method,
+    unused_numbers,
+)
 from termdp.observer import Observer
 from termdp.reading import MEGABYTE, from_plain, read_small
 from termdp.registry import REGISTRY, find, make
@@ -260,7 +265,8 @@ def config_as_toml(spec: RunSpec, method: Method, config: TrainConfig) -> str:
     ]
     hints = {"steps": spec.steps, "seeds": spec.seeds, "seed": spec.seed}
     lines = [f"{name} = {value}" for name, value in hints.items()]
-    unused = () if method.learns_costs else (*OF_COSTS, *COST_NUMBERS)
+    unused = {*unused_numbers(method)}
+    unused |= set() if method.learns_costs else set(COST_NUMBERS)
     for name, value in flat_numbers(method, config).items():
         if name in unused:
             continue
@@ -400,7 +406,7 @@ def make_job(
         window if method.learns_costs else None,
         algorithm or spec.algorithm,
         spec.numbers,
-    )
+    ).for_method(method)
     return Job(
         env=env,
         params=params,

@@ -4,7 +4,7 @@ The first half of "Reinforcement Learning with a Terminator" (arXiv:2205.15376):
 3 and appendices B, C and F to K. See docs/tabular.md.
 """
 
-from termdp.tabular import bounds
+from termdp.tabular import bounds, confidence
 from termdp.tabular.baselines import IgnoreStops, KnownCosts, WholeHistory
 from termdp.tabular.episodes import Rollouts, simulate
 from termdp.tabular.estimation import CostEstimate, fit_costs
@@ -29,6 +29,7 @@ from termdp.tabular.policies import (
 )
 from termdp.tabular.quantised import QuantisedPlan
 from termdp.tabular.termcrl import TermCRL
+from termdp.tabular.thompson import Thompson
 
 __all__ = [
     "NAMED_MODELS",
@@ -46,10 +47,12 @@ __all__ = [
     "Rollouts",
     "TerMDP",
     "TermCRL",
+    "Thompson",
     "WholeHistory",
     "absorb_bias",
     "bounds",
     "chain",
+    "confidence",
     "evaluate",
     "fit_costs",
     "grid",

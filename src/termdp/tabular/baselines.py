@@ -56,7 +56,9 @@ class KnownCosts(_KnownObserver):
 
     resolution: float | None = None
 
-    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+    def begin(
+        self, model: TerMDP, episodes: int, random: np.random.Generator
+    ) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
         pitch = self.resolution or default_resolution(
             float(np.abs(model.costs).max()), model.horizon
@@ -67,7 +69,9 @@ class KnownCosts(_KnownObserver):
 class IgnoreStops(_KnownObserver):
     """Optimistic about rewards and transitions; takes stops for bad luck."""
 
-    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+    def begin(
+        self, model: TerMDP, episodes: int, random: np.random.Generator
+    ) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
         return self._planning(model, episodes, np.zeros(model.shape), _NEVER, 1.0)
 
@@ -81,7 +85,9 @@ class WholeHistory(OptimisticLearner):
 
     _seen: "_HistoryCounts | None" = field(default=None, init=False, repr=False)
 
-    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+    def begin(
+        self, model: TerMDP, episodes: int, random: np.random.Generator
+    ) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
         seen = self._seen = _HistoryCounts(model)
 

@@ -2,7 +2,9 @@
 
 Algorithm 1 of arXiv:2205.15376 plans before every episode. Planning again only when
 some count n_h(s, a) has doubled loses a constant factor of regret at most (as in
-UCRL2), and lets all episodes in between be played at once.
+UCRL2), and lets all episodes in between be played at once. A learner that draws must
+not live with one draw for half of its life: its plans may last one episode longer than
+the last one (Ouyang et al., arXiv:1709.04570).
 """
 
 from abc import ABC, abstractmethod
@@ -85,6 +87,8 @@ class Decision:
         is_good_event: whether they do with the factors in use.
         estimate: its costs, if it estimates any.
         cost_error: visit-weighted mean of |ĉ − c|, NaN without an estimate.
+        cost_coverage: share of the visited costs that lie where the learner believes
+            them to be, NaN without beliefs.
     """
 
     policy: Policy
@@ -93,6 +97,7 @@ class Decision:
     is_good_event: bool
     estimate: CostEstimate | None = None
     cost_error: float = np.nan
+    cost_coverage: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,8 @@ class Regret:
         per_episode: V* − V^{π_k}, `[K]`.
         cumulative: running sum of it, `[K]`.
         cost_error: visit-weighted mean |ĉ − c| at each plan, `[P]` (NaN: no estimate).
+        cost_coverage: share of the visited costs that lie where the learner believes
+            them to be, at each plan, `[P]` (NaN: no beliefs, or nothing visited).
         planned_at: the episodes before which a plan was made, `[P]`.
         optimal_value: V*.
         optimistic_values: V̄ at each plan, `[P]`.
@@ -118,6 +125,7 @@ class Regret:
     per_episode: Array
     cumulative: Array
     cost_error: Array
+    cost_coverage: Array
     planned_at: IntArray
     optimal_value: float
     optimistic_values: Array
@@ -134,8 +142,13 @@ class Learner(ABC):
     replan: str | int = "doubling"
 
     @abstractmethod
-    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
-        """Prepare a run; the result turns (counts, episodes so far) into a decision."""
+    def begin(
+        self, model: TerMDP, episodes: int, random: np.random.Generator
+    ) -> Callable[[Counts, int], Decision]:
+        """Prepare a run; the result turns (counts, episodes so far) into a decision.
+
+        Chance comes from `random`, which the episodes use as well.
+        """
 
     def observe(self, batch: Rollouts) -> None:
         """Look at the episodes just played; most learners need the counts only."""
@@ -173,7 +186,8 @@ class OptimisticLearner(Learner):
     Attributes:
         delta: probability of failure of the bounds.
         bonus_scale: factor on the bonuses; 1.0 is the theory.
-        replan: "doubling", or a number of episodes.
+        replan: "doubling"; "growing", which also ends a plan when it has lasted one
+            episode longer than the last; or a number of episodes.
     """
 
     delta: float = 0.05
@@ -186,9 +200,9 @@ class OptimisticLearner(Learner):
         if not 0 <= self.bonus_scale < np.inf:
             raise ValueError(f"expected a bonus scale ≥ 0, got {self.bonus_scale!r}")
         by_number = isinstance(self.replan, int) and self.replan >= 1
-        if self.replan != "doubling" and not by_number:
+        if self.replan not in ("doubling", "growing") and not by_number:
             raise ValueError(
-                "expected replan='doubling' or a number of episodes, got "
+                "expected replan='doubling', 'growing' or a number of episodes, got "
                 f"{self.replan!r}"
             )
 
@@ -210,21 +224,21 @@ def _run(
     progress: Callable[[int], None] | None,
 ) -> Regret:
     optimal, is_exact = _optimal_value(model)
-    decide = learner.begin(model, episodes)
+    decide = learner.begin(model, episodes, random)
     counts, log = Counts.empty(model.shape), _Log()
-    per_episode, played, guess = np.zeros(episodes), 0, 8
+    per_episode, played, guess, length = np.zeros(episodes), 0, 8, 0
     while played < episodes:
         decision = decide(counts, played)
         value, is_exact = _policy_value(model, decision.policy, random, is_exact)
         log.planned_at.append(played)
         log.decisions.append(decision)
-        length = 0
+        length, longest = 0, length + 1
         before = counts.visits.copy()
         while played + length < episodes:
             wanted = min(guess, episodes - played - length)
             batch = simulate(model, decision.policy, wanted, random)
             kept, is_time = _until_replan(
-                learner.replan, batch, before, counts.visits, length
+                learner.replan, batch, before, counts.visits, length, longest
             )
             batch = batch.first(kept)
             counts.add(batch)
@@ -242,6 +256,7 @@ def _run(
         per_episode=per_episode,
         cumulative=np.cumsum(per_episode),
         cost_error=np.array([d.cost_error for d in log.decisions]),
+        cost_coverage=np.array([d.cost_coverage for d in log.decisions]),
         planned_at=np.array(log.planned_at),
         optimal_value=optimal,
         optimistic_values=np.array([d.optimistic_value for d in log.decisions]),
@@ -254,20 +269,34 @@ def _run(
 
 
 def _until_replan(
-    replan: str | int, batch: Rollouts, before: Array, now: Array, length: int
+    replan: str | int,
+    batch: Rollouts,
+    before: Array,
+    now: Array,
+    length: int,
+    longest: int,
 ) -> tuple[int, bool]:
     """How many episodes of the batch to keep, and whether to plan after them.
 
     Args:
-        replan: "doubling", or a number of episodes.
+        replan: "doubling", "growing" or a number of episodes.
         batch: episodes just simulated.
         before: counts at the last plan.
         now: counts before the batch.
         length: episodes since the last plan, before the batch.
+        longest: how many episodes this plan may last, if `replan` is "growing".
     """
-    if replan != "doubling":
-        left = int(replan) - length
-        return min(left, len(batch)), len(batch) >= left
+    kept, is_time = len(batch), False
+    if replan in ("doubling", "growing"):
+        kept, is_time = _until_doubled(batch, before, now)
+    if replan == "doubling":
+        return kept, is_time
+    left = (longest if replan == "growing" else int(replan)) - length
+    return min(left, kept), is_time or kept >= left
+
+
+def _until_doubled(batch: Rollouts, before: Array, now: Array) -> tuple[int, bool]:
+    """How many episodes to keep until a count has doubled, and whether one has."""
     row, step, state, action = _flat_steps(batch)
     number = np.ravel_multi_index((step, state, action), before.shape)
     # The visit that makes the count twice what it was (the first one counts too).

@@ -229,13 +229,26 @@ def information(
         fit_bias: whether the last row and column belong to the bias.
     """
     weights = curvature_weights(data, parameters)
+    dense = weighted_gram(data, weights, columns)
+    if not fit_bias:
+        return dense
+    edge = -spread_back(data, weights)[columns]
+    corner = np.array([[_prefix_sums(weights)[-1]]])
+    return np.block([[dense, edge[:, None]], [edge[None], corner]])
+
+
+def weighted_gram(
+    data: StopData, weights: Array, columns: Array | None = None
+) -> Array:
+    """Σ w x xᵀ over all steps, on some of the costs (None: all), as a dense matrix."""
+    if columns is None:
+        columns = np.arange(data.dimension)
     sums, size = _prefix_sums(weights), len(columns)
     place = np.full(data.dimension, -1)
     place[columns] = np.arange(size)
     number = place[data.index]
     matrix = np.zeros(size * size)
-    reach = int((data.last - np.arange(len(data.last))).max(initial=0))
-    for lag in range(reach + 1):
+    for lag in range(_longest_lag(data) + 1):
         one = np.flatnonzero(data.last >= np.arange(len(data.last)) + lag)
         both = sums[data.last[one] + 1] - sums[one + lag]
         cell = number[one] * size + number[one + lag]
@@ -243,11 +256,26 @@ def information(
         if lag:
             cell = number[one + lag] * size + number[one]
             matrix += np.bincount(cell, both, size * size)
-    dense = matrix.reshape(size, size)
-    if not fit_bias:
-        return dense
-    edge = -spread_back(data, weights)[columns]
-    return np.block([[dense, edge[:, None]], [edge[None], np.array([[sums[-1]]])]])
+    return matrix.reshape(size, size)
+
+
+def weighted_norms(data: StopData, matrix: Array) -> Array:
+    """xᵀ M x of every step, `[T]`, for a symmetric M `[d, d]`."""
+    count = len(data.index)
+    total, step = np.zeros(count), np.arange(count)
+    for lag in range(_longest_lag(data) + 1):
+        pairs = matrix[data.index[: count - lag], data.index[lag:]]
+        sums = _prefix_sums(pairs)
+        # Pairs (t, t + lag) with both in the window.
+        some = np.flatnonzero(step - lag >= data.first)
+        found = sums[step[some] - lag + 1] - sums[data.first[some]]
+        total[some] += found if lag == 0 else 2 * found
+    return np.maximum(total, 0.0)
+
+
+def _longest_lag(data: StopData) -> int:
+    """How many steps apart two steps of one window are, at most."""
+    return int((data.last - np.arange(len(data.last))).max(initial=0))
 
 
 def _penalised(data: StopData, parameters: Parameters, ridge: float) -> float:

@@ -13,7 +13,16 @@ from termdp.tabular.learner import Regret
 from termdp.tabular.model import Array, TerMDP
 from termdp.tabular.regret import cost_errors
 
-COLOURS = ("#1f6fb4", "#d97a1e", "#2e8b57", "#8d5fb0")
+COLOURS = (
+    "#1f6fb4",
+    "#d97a1e",
+    "#2e8b57",
+    "#8d5fb0",
+    "#d0533f",
+    "#7a6a53",
+    "#d184bd",
+    "#4d4d4d",
+)
 INK, PALE, WARM = "#333333", "#e9eef3", "#d0533f"
 
 

@@ -83,7 +83,7 @@ def make_lattice(costs: Array, resolution: float, clip: float = np.inf) -> Latti
         clip: b + C*, allowed only with non-negative costs.
     """
     shift = floor_to_lattice(costs, resolution)
-    before_last = shift[:-1].reshape(len(shift) - 1, -1)
+    before_last = shift[:-1].reshape(len(shift) - 1, shift[0].size)
     lowest = np.cumsum(before_last.min(axis=1)) if len(before_last) else np.zeros(1)
     highest = np.cumsum(before_last.max(axis=1)) if len(before_last) else np.zeros(1)
     low, high = min(0, int(lowest.min())), max(0, int(highest.max()))

@@ -35,6 +35,15 @@ def cost_errors(model: TerMDP, runs: list[Regret]) -> tuple[Array, Array]:
     return np.concatenate(visits), np.concatenate(errors)
 
 
+def mean_coverage(run: Regret) -> float:
+    """Share of the visited costs that lay where the learner believed, over all plans.
+
+    NaN for a learner without beliefs.
+    """
+    known = run.cost_coverage[np.isfinite(run.cost_coverage)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
 def error_rate(visits: Array, errors: Array, least: int = 30) -> float:
     """Slope of log error against log visits, from `least` visits on; theory: −½."""
     used = (visits >= least) & (errors > 0)

@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from termdp.tabular import bounds
-from termdp.tabular.episodes import Rollouts, concatenate, flatten, merge_identical
-from termdp.tabular.estimation import CostEstimate, summarise
+from termdp.tabular import bounds, confidence
+from termdp.tabular.cost_memory import CostMemory
+from termdp.tabular.episodes import Rollouts
 from termdp.tabular.exact import ExactPlan
 from termdp.tabular.learner import Counts, Decision, OptimisticLearner
-from termdp.tabular.likelihood import Parameters, maximise
 from termdp.tabular.model import Array, TerMDP, absorb_bias
 from termdp.tabular.quantised import QuantisedPlan, backward_induction, make_lattice
 
+# What TermCRL can believe of the costs.
+COST_SETS = ("bonus", "ofuglb", "mixture")
 # Bins that the default resolution spreads over sums from −HL to HL, at most.
 DEFAULT_BINS = 8192
 
@@ -84,6 +85,17 @@ def plan_optimistically(
     return QuantisedPlan(lattice, solution, model.initial, model.num_actions, error)
 
 
+def informative_costs(shape: tuple[int, int, int]) -> int:
+    """(H − 1)SA, as the stop at step H is never seen; at least 1."""
+    return max((shape[0] - 1) * shape[1] * shape[2], 1)
+
+
+def share_covered(gap: Array, half_width: Array, visits: Array) -> float:
+    """Share of the visited costs whose error is at most the half-width; NaN if none."""
+    seen = visits > 0
+    return float((gap <= half_width)[seen].mean()) if seen.any() else np.nan
+
+
 @dataclass(eq=False)
 class TermCRL(OptimisticLearner):
     """Termination Confidence RL: learns costs from stops, optimistically.
@@ -92,11 +104,14 @@ class TermCRL(OptimisticLearner):
 
     Attributes:
         radius: L, a bound on ‖c‖₂ with the bias absorbed (`model.radius` is the least).
-        kappa: κ; None computes it from the model.
+        kappa: κ of the paper's bonus; None computes it from the model.
         resolution: pitch Δ of the planner's lattice; None chooses one, "exact" plans on
             the reachable sums (tiny models only).
         cost_bonus_scale: factor on the cost bonus alone; None takes `bonus_scale`.
-        ridge: λ of the cost fit; None takes the paper's.
+        ridge: λ of the cost fit; None takes the paper's for its bonus, d/(2L²) for the
+            sets of later work.
+        cost_set: "bonus" is the paper's; "ofuglb" and "mixture" are likelihood-ratio
+            sets, whose half-widths then are the bonus (`termdp.tabular.confidence`).
 
     Example:
         >>> from termdp import tabular
@@ -112,7 +127,8 @@ class TermCRL(OptimisticLearner):
     resolution: float | str | None = None
     cost_bonus_scale: float | None = None
     ridge: float | None = None
-    _memory: "_CostMemory | None" = field(default=None, init=False, repr=False)
+    cost_set: str = "bonus"
+    _memory: CostMemory | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,15 +138,25 @@ class TermCRL(OptimisticLearner):
             raise ValueError(
                 f"expected a resolution > 0, None or 'exact', got {self.resolution!r}"
             )
+        if self.cost_set not in COST_SETS:
+            raise ValueError(
+                f"expected a cost set ({', '.join(COST_SETS)}), got {self.cost_set!r}"
+            )
+        if self.cost_set != "bonus" and self.kappa is not None:
+            raise ValueError(
+                f"expected no kappa with cost_set={self.cost_set!r}, got "
+                f"{self.kappa!r}; κ belongs to the paper's bonus"
+            )
 
-    def begin(self, model: TerMDP, episodes: int) -> Callable[[Counts, int], Decision]:
+    def begin(
+        self, model: TerMDP, episodes: int, random: np.random.Generator
+    ) -> Callable[[Counts, int], Decision]:
         """Prepare a run."""
         true_costs = absorb_bias(model).costs
-        kappa = bounds.kappa(model) if self.kappa is None else self.kappa
-        ridge = self.ridge or bounds.default_ridge(
-            model.num_states, model.num_actions, model.horizon, self.radius
+        memory = self._memory = CostMemory(
+            model.shape, self.ridge or self._default_ridge(model.shape), self.radius
         )
-        memory = self._memory = _CostMemory(model.shape, ridge, self.radius)
+        kappa = bounds.kappa(model) if self.kappa is None else self.kappa
         scale = (
             self.bonus_scale if self.cost_bonus_scale is None else self.cost_bonus_scale
         )
@@ -140,9 +166,7 @@ class TermCRL(OptimisticLearner):
                 counts, model, episodes, self.delta, self.bonus_scale
             )
             estimate = memory.fit(with_errors=played == episodes)
-            bonus = bounds.cost_bonus(
-                counts.visits, played + 1, self.radius, kappa, self.delta
-            )
+            bonus = self._cost_bonus(memory, counts, played + 1, kappa)
             # Algorithm 1, line 5, arXiv:2205.15376
             optimistic = np.maximum(estimate.costs - scale * bonus, -self.radius)
             policy = self._plan(model, optimism, optimistic)
@@ -157,6 +181,7 @@ class TermCRL(OptimisticLearner):
                 is_good and needed <= scale,
                 estimate,
                 float((gap * weight).sum() / max(weight.sum(), 1)),
+                share_covered(gap, scale * bonus[:-1], weight),
             )
 
         return decide
@@ -165,6 +190,38 @@ class TermCRL(OptimisticLearner):
         """Keep the episodes for the cost fit."""
         assert self._memory is not None
         self._memory.add(batch)
+
+    def _default_ridge(self, shape: tuple[int, int, int]) -> float:
+        horizon, num_states, num_actions = shape
+        if self.cost_set == "bonus":
+            return bounds.default_ridge(num_states, num_actions, horizon, self.radius)
+        return 1 / (2 * self._prior_variance(shape))
+
+    def _prior_variance(self, shape: tuple[int, int, int]) -> float:
+        return confidence.prior_variance(informative_costs(shape), self.radius)
+
+    def _cost_bonus(
+        self, memory: CostMemory, counts: Counts, episode: int, kappa: float
+    ) -> Array:
+        """How far each cost can be from its estimate, `[H, S, A]`."""
+        # The good event has four parts, each of which may fail with δ/4.
+        data, best, delta = memory.data, memory.best, self.delta / 4
+        if self.cost_set == "bonus":
+            return bounds.cost_bonus(
+                counts.visits, episode, self.radius, kappa, self.delta
+            )
+        if self.cost_set == "ofuglb":
+            beta_squared = confidence.ofuglb_radius(
+                informative_costs(memory.shape),
+                confidence.lipschitz(data),
+                self.radius,
+                delta,
+            )
+        else:
+            variance = self._prior_variance(memory.shape)
+            beta_squared = confidence.mixture_radius(data, best, variance, delta)
+        found = confidence.ellipsoid(data, best, self.radius, beta_squared)
+        return found.half_widths.reshape(memory.shape)
 
     def _plan(
         self, model: TerMDP, optimism: Optimism, costs: Array
@@ -182,42 +239,3 @@ class TermCRL(OptimisticLearner):
             return ExactPlan(believed, optimism.rewards, caps, any_follower=True)
         pitch = self.resolution or default_resolution(self.radius, model.horizon)
         return plan_optimistically(model, optimism, costs, 0.0, float(pitch))
-
-
-class _CostMemory:
-    """All episodes so far, identical ones merged, and the last fit as a warm start."""
-
-    def __init__(
-        self, shape: tuple[int, int, int], ridge: float, radius: float
-    ) -> None:
-        self.shape, self.ridge, self.radius = shape, ridge, radius
-        self.best = Parameters(np.zeros(int(np.prod(shape))), 0.0)
-        self.episodes: Rollouts | None = None
-        self.weights = np.zeros(0)
-
-    def add(self, batch: Rollouts) -> None:
-        """Remember a batch of episodes."""
-        parts = [batch] if self.episodes is None else [self.episodes, batch]
-        weights = np.concatenate([self.weights, np.ones(len(batch))])
-        self.episodes, self.weights = merge_identical(concatenate(parts), weights)
-
-    def fit(self, with_errors: bool) -> CostEstimate:
-        """Line 10 of Algorithm 1, with the bias absorbed in the costs."""
-        _, num_states, num_actions = self.shape
-        nothing = np.zeros((0, self.shape[0]), np.int64)
-        empty = Rollouts(
-            nothing, nothing, nothing * 0.0, nothing[:, 0], nothing[:, 0] > 0
-        )
-        data = flatten(
-            empty if self.episodes is None else self.episodes,
-            num_states,
-            num_actions,
-            None,
-            False,
-            self.weights,
-        )
-        # Algorithm 1, line 9, arXiv:2205.15376
-        self.best = maximise(data, self.ridge, self.radius, 0.0, self.best)
-        return summarise(
-            data, self.best, self.ridge, self.shape, with_errors=with_errors
-        )

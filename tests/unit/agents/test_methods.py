@@ -33,6 +33,23 @@ TABLE = {
     "oracle": (False, True, True, "expected", {}),
     "pg_0.97": (False, False, False, "cut", {"discount": 0.97}),
     "pg_0.999": (False, False, False, "cut", {"discount": 0.999}),
+    "rosarl": (False, False, False, "cut", {"minmax_penalty": True}),
+    "rlif": (
+        *(False, False, False, "cut"),
+        {"drops_rewards": True, "stop_penalty": 1.0},
+    ),
+    "rlif_task": (False, False, False, "cut", {"stop_penalty": 1.0}),
+    "rift": (
+        *(False, False, False, "cut"),
+        {"stop_penalty": 1.0, "kl_penalty": 0.01, "unobserved_share": 0.5},
+    ),
+    "ppo_lagrangian": (True, False, False, "cut", {"constrained": True}),
+    "ct": (True, False, True, "expected", {"cost_memory": "sum"}),
+    "traces": (True, False, True, "expected", {"cost_memory": "gru"}),
+    "traces_lagrangian": (
+        *(True, False, False, "cut"),
+        {"constrained": True, "cost_memory": "gru"},
+    ),
 }
 NUMBERS = (
     "discount",
@@ -44,6 +61,12 @@ NUMBERS = (
     "uncertainty",
     "window_factor",
     "recurrent",
+    "drops_rewards",
+    "minmax_penalty",
+    "constrained",
+    "cost_memory",
+    "kl_penalty",
+    "unobserved_share",
 )
 
 
@@ -115,6 +138,46 @@ def test_all_methods_are_the_same_program():
         for method in (m.for_environment("breakout") for m in METHODS.values())
     }
     assert len(shapes) == 1
+
+
+def test_programs_are_shared_by_methods_of_one_kind():
+    kinds = {}
+    for name, method in METHODS.items():
+        kinds.setdefault(method.program, set()).add(name)
+    assert kinds.pop("recurrent") == {"pg_recurrent"}
+    assert kinds.pop("reference") == {"rift"}
+    assert kinds.pop("sum") == {"ct"}
+    assert kinds.pop("gru") == {"traces", "traces_lagrangian"}
+    assert kinds[""] >= {"pg", "termpg", "oracle", "rosarl", "rlif", "ppo_lagrangian"}
+    assert set(kinds) == {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("pg", {"multiplier_rate": 0.2}, "pg uses, got multiplier_rate: .*multiplier"),
+        ("traces", {"optimism": "min"}, "traces uses, got optimism: .* network only"),
+        ("rift", {"unobserved_share": 1.0}, "unobserved_share to be .* below 1, got 1"),
+        ("pg_recurrent", {"kl_penalty": 0.1}, "without memory, got a recurrent one"),
+        ("ppo_lagrangian", {"stop_rate_target": 0.0}, "stop_rate_target .*, got 0.0"),
+    ],
+)
+def test_numbers_of_rivals_are_checked(name, changes, message):
+    with pytest.raises(ValueError, match=message):
+        find_method(name, **changes)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"constrained": True}, "only with learns_costs"),
+        ({"cost_memory": "sum"}, "only with learns_costs"),
+        ({"cost_memory": "all", "learns_costs": True}, "window, sum, gru, got 'all'"),
+    ],
+)
+def test_methods_that_cannot_work_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        Method(**words)
 
 
 def test_a_matched_discount_comes_from_the_environments_entry():

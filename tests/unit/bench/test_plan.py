@@ -26,6 +26,30 @@ def test_all_feed_forward_methods_share_a_program_and_recurrent_ones_another():
     assert len(job.methods) == len(job.seeds) == 30
 
 
+def test_rivals_that_need_more_do_not_slow_the_others():
+    plan = plan_of("rivals", envs=["recommender"], seeds=2)
+    jobs = make_jobs(plan)
+    rows = {job.program: {key.row for key in job.keys} for job in jobs}
+    assert len(jobs) == len(rows) == 4
+    assert rows.pop("reference") == {"rift"}
+    assert rows.pop("sum") == {"ct"}
+    assert rows.pop("gru") == {"traces", "traces_lagrangian"}
+    assert rows[""] == {
+        *("pg", "pg_0.97", "pg_0.999", "pg_rs", "termpg", "oracle"),
+        *("rosarl", "rlif", "rlif_task", "ppo_lagrangian"),
+    }
+    # What is trained does not depend on who else is in the suite.
+    alone = plan_of("smoke", methods=["termpg"]).cells[0]
+    among = next(c for c in plan.cells if c.row.label == "termpg")
+    assert alone.config == among.config
+    memories = {job.program: job.config.costs.memory for job in jobs}
+    assert memories == {"": "window", "reference": "window", "sum": "sum", "gru": "gru"}
+    assert {job.name for job in jobs} == {
+        *("recommender", "recommender reference", "recommender sum"),
+        "recommender gru",
+    }
+
+
 def test_observers_of_one_game_that_differ_in_numbers_share_a_program():
     columns = (
         Column("usual", "breakout"),

@@ -72,6 +72,14 @@ def test_windows_run_from_a_quarter_to_four_times():
     assert factors == {0.25, 0.5, 1.0, 2.0, 4.0}
 
 
+def test_rivals_are_run_on_all_columns():
+    assert len(labels("rivals", 0)) == 13
+    own = {"rosarl", "rlif", "rlif_task", "rift", "ppo_lagrangian"}
+    own |= {"ct", "traces", "traces_lagrangian"}
+    beside = {"pg", "pg_0.97", "pg_0.999", "pg_rs", "termpg", "oracle"}
+    assert set(labels("rivals", 1)) == own | beside
+
+
 def test_a_label_means_the_same_in_every_suite():
     columns, rows = {}, {}
     for suite in SUITES.values():

@@ -46,7 +46,6 @@ def random_segments(rng, members=2, length=10, count=3, size=2):
         labels=jnp.asarray(rng.random(shape) < 0.3, jnp.float32),
         weights=jnp.asarray(rng.integers(3, size=shape), jnp.float32),
         expected_steps=jnp.asarray(17.0),
-        offset=jnp.zeros(()),
     )
 
 

@@ -58,7 +58,12 @@ def fill(number, starts, labels, config=CONFIG, seed=0):
         key = jax.random.fold_in(jax.random.key(seed), first)
         actions = jnp.asarray(number[rows] % 5)
         memory = add(
-            key, memory, obs, actions, jnp.asarray(starts[rows]), jnp.asarray(labels[rows])
+            key,
+            memory,
+            obs,
+            actions,
+            jnp.asarray(starts[rows]),
+            jnp.asarray(labels[rows]),
         )
     return memory
 
@@ -160,7 +165,9 @@ def test_the_offset_by_hand():
     # Per step: 2 segments of 8 // 3 = 2 windows each, of all stops; 2 segments of the
     # reservoir with so many usable steps on average, of all steps without a stop.
     stored = min(int(memory.others.seen), CONFIG.segments_kept)
-    usable = (np.asarray(memory.others.labels[:stored, window - 1 :]) == NOT_STOPPED).sum()
+    usable = (
+        np.asarray(memory.others.labels[:stored, window - 1 :]) == NOT_STOPPED
+    ).sum()
     stops, negatives = (labels == STOPPED).sum(), (labels == NOT_STOPPED).sum()
     expected = np.log(4 / stops) - np.log(2 * usable / stored / negatives)
     found = kept_stops.log_odds_offset(memory, jnp.int32(window), CONFIG)

@@ -10,7 +10,7 @@ from termdp.agents.method_params import method_params
 from termdp.agents.methods import find_method
 from termdp.runs.collect import Rollout, Truth
 from termdp.runs.cost_features import Accumulated, FreshCosts
-from termdp.runs.improve import shaped_rewards, step_discounts
+from termdp.runs.improve import step_discounts
 
 # Four environments: goes on, game over, stopped, truncated.
 TRUE_SURVIVAL, LEARNED_SURVIVAL = 0.75, 0.6
@@ -71,29 +71,6 @@ def test_discounts_by_hand(method, handling, discount, kept):
         # The same in a program in which nobody learns costs.
         found = step_discounts(numbers, played(), None)
         np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
-
-
-REWARDS = [
-    ("pg", {}, [1, 1, 1, 1]),
-    ("pg_rs", {}, [1, 1, 0, 1]),
-    ("pg_rs", {"stop_penalty": 2.5}, [1, 1, -1.5, 1]),
-    ("termpg", {}, [1, 1, 1, 1]),
-    ("termpg_rs", {}, [1, 1, 0, 1]),
-    ("termpg_penalty", {}, [0.5, 0.5, 0.5, 0.5]),  # 1 − 0.1·5
-    ("termpg_bonus_0.1", {}, [1.2, 1.2, 1.2, 1.2]),  # 1 + 0.1·2
-    ("termpg_bonus_1", {}, [3, 3, 3, 3]),
-    ("oracle", {}, [1, 1, 1, 1]),
-]
-
-
-@pytest.mark.parametrize(("method", "changes", "expected"), REWARDS)
-def test_rewards_by_hand(method, changes, expected):
-    numbers = method_params(find_method(method, **changes), 30)
-    found = shaped_rewards(numbers, played(), fresh())
-    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
-    if method.startswith("pg"):
-        found = shaped_rewards(numbers, played(), None)
-        np.testing.assert_allclose(found[0], expected, rtol=1e-6)
 
 
 def test_nobody_knows_the_truth_of_a_rollout_from_outside():

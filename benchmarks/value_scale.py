@@ -1,0 +1,153 @@
+"""How much of the gradient the values take, on their own scale and on that of rewards.
+
+python benchmarks/value_scale.py [--column space_invaders_hard] [--steps 300000]
+
+Trains PPO that knows the costs (`oracle`, discount 1) and `pg` with and without scaled
+values. Every 20th iteration measures the norm of either loss's gradient in the shared
+trunk. Writes docs/images/value_gradients.png and prints the figures: docs/values.md.
+"""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from termdp.agents import ppo
+from termdp.agents.method_params import method_params
+from termdp.agents.update import on_own_scale, standardise
+from termdp.bench.suites import HARD_COLUMNS, PAPER_COLUMNS, RECOMMENDER
+from termdp.runs.collect import Mind, collect
+from termdp.runs.config import remembered_steps
+from termdp.runs.improve import as_examples, in_units_of_rewards
+from termdp.runs.program import initial_state, make_recipe, train_iteration
+from termdp.runs.spec import RunSpec, make_job
+
+COLUMNS = {c.label: c for c in (*PAPER_COLUMNS, RECOMMENDER, *HARD_COLUMNS)}
+EVERY = 20
+
+
+def norms(column, method, numbers, steps, seed):
+    """Gradient norms over training: `[measurements, (policy, value)]`, and returns."""
+    spec = RunSpec(
+        column.env,
+        method,
+        steps=steps,
+        seed=seed,
+        numbers=numbers,
+        env_numbers=column.overrides,
+    )
+    job = make_job(spec)
+    recipe = make_recipe(job)
+    config, learner = job.config.algorithm, recipe.learner
+    params = method_params(job.methods[0], remembered_steps(job.params.observer))
+
+    @jax.jit
+    def train(state):
+        def one(state, _):
+            state, report = train_iteration(recipe, job.env, job.params, params, state)
+            return state, (report["return_sum"], report["episodes"])
+
+        return jax.lax.scan(one, state, None, EVERY)
+
+    @jax.jit
+    def measure(state):
+        mind = Mind(state.policy.params, None, params)
+        _, rollout = collect(
+            learner,
+            mind,
+            job.env,
+            job.params,
+            state.rollout_state,
+            state.key,
+            job.config.rollout_steps,
+        )
+        rollout = in_units_of_rewards(state.policy.value_scale, rollout)
+        examples = as_examples(recipe, params, rollout, None)
+        policy, examples = on_own_scale(state.policy, examples, config)
+        examples = dataclasses.replace(
+            examples, advantages=standardise(examples.advantages)
+        )
+        flat = dataclasses.replace(examples, carry=())
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), flat)
+
+        def part(weights, name, factor):
+            parts = ppo.loss(weights, learner, flat, policy.extra, config)[1]
+            return factor * parts[name]
+
+        found = []
+        for name, factor in (("policy_loss", 1.0), ("value_loss", config.value_coef)):
+            gradient = jax.grad(part)(policy.params, name, factor)
+            found.append(optax.global_norm(gradient["params"]["trunk"]))
+        return jnp.stack(found)
+
+    key = jax.random.key(seed)
+    state = initial_state(recipe, job.env, job.params, key, job.max_window)
+    rows, returns = [], []
+    for _ in range(job.num_iterations // EVERY):
+        state, (total, episodes) = train(state)
+        rows.append(np.asarray(measure(state)))
+        returns.append(float(total.sum() / max(float(episodes.sum()), 1.0)))
+    return np.asarray(rows), returns, job.config.rollout_size
+
+
+def main():
+    """Measure, print, draw."""
+    from matplotlib.figure import Figure
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--column", default="space_invaders_hard", choices=COLUMNS)
+    parser.add_argument("--steps", type=int, default=300_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    args = parser.parse_args()
+    column = COLUMNS[args.column]
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, (title, method, numbers) in zip(
+        panels,
+        (
+            ("pg, discount 0.99", "pg", {}),
+            ("oracle, discount 1", "oracle", {"discount": 1.0}),
+        ),
+        strict=True,
+    ):
+        for label, scaled, colour in (
+            ("values as they are", {"value_scale_rate": None}, "#b5482a"),
+            ("values on their own scale", {}, "#1f6f8b"),
+        ):
+            rows, returns, size = norms(
+                column, method, numbers | scaled, args.steps, args.seed
+            )
+            steps = (np.arange(len(rows)) + 1) * EVERY * size
+            axes.semilogy(steps, rows[:, 1], color=colour, label=f"value loss, {label}")
+            axes.semilogy(
+                steps, rows[:, 0], "--", color=colour, label=f"policy loss, {label}"
+            )
+            half = rows[len(rows) // 2 :]
+            summary = {
+                "column": args.column,
+                "what": title,
+                "values": label,
+                "policy_norm": float(np.median(half[:, 0])),
+                "value_norm": float(np.median(half[:, 1])),
+                "ratio": float(np.median(half[:, 1] / half[:, 0])),
+                "return_last": float(np.mean(returns[-max(1, len(returns) // 10) :])),
+            }
+            print(json.dumps(summary), flush=True)
+        axes.set_title(title)
+        axes.set_xlabel("steps")
+    panels[0].set_ylabel("norm of the trunk's gradient")
+    panels[0].axhline(0.5, color="0.6", linewidth=0.8)
+    panels[0].text(0, 0.55, "bound of the gradient", color="0.4", fontsize=8)
+    panels[1].axhline(0.5, color="0.6", linewidth=0.8)
+    panels[1].legend(fontsize=7)
+    figure.savefig(args.out / "value_gradients.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()
