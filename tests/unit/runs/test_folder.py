@@ -171,7 +171,7 @@ def test_a_file_of_somebody_else_is_never_a_leftover(tmp_path, create):
         (("command",), "rm"),
         (("spec", "command"), "rm"),
         (("spec", "observer"), "../../etc/passwd"),
-        (("spec", "observer"), True),
+        (("spec", "observer"), 7),
         (("spec", "numbers"), {"clipp": 1}),
         (("spec", "numbers"), {"clip": [1]}),
         (("spec", "env_numbers"), {"bias": {"deep": 1}}),
