@@ -189,11 +189,12 @@ def test_a_larger_state_than_expected_is_not_read(tmp_path):
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path):
     save(tmp_path, 1)
+    large = jax.block_until_ready(make_state(10_000))
     with (
         small_files(1000),
         pytest.raises(OSError, match=r"cannot be written.*make room"),
     ):
-        save(tmp_path, 2, size=10_000)
+        checkpoint.save(tmp_path, large, REPORTS, checkpoint.Manifest(2))
     assert [p.name for p in tmp_path.iterdir()] == ["00000001"]
     assert checkpoint.load_latest(tmp_path)[2].iteration == 1
 
