@@ -188,8 +188,8 @@ def test_a_larger_state_than_expected_is_not_read(tmp_path):
 
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path):
-    save(tmp_path, 1)
-    large = jax.block_until_ready(make_state(10_000))
+    large = make_state(10_000)
+    checkpoint.save(tmp_path, large, REPORTS, checkpoint.Manifest(1))
     with (
         small_files(1000),
         pytest.raises(OSError, match=r"cannot be written.*make room"),
