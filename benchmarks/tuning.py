@@ -81,16 +81,43 @@ def is_traced(name, value):
 
 
 def run_group(column, group, args, fixed):
-    """Runs of one program: (method, choice) × seeds."""
-    place = COLUMNS[column]
-    jobs, hypers = [], []
-    for method, choice in group:
-        static = {n: v for n, v in choice.items() if not is_traced(n, v)}
-        numbers = fixed | static
-        matched = {"discount": place.matched_discount}
-        if method == "pg_matched" and place.matched_discount:
-            numbers = matched | numbers
-        spec = RunSpec(
+    """Runs of one program: (method, choice) × seeds; one row for each pair."""
+    jobs = [one_job(COLUMNS[column], *pair, args, fixed) for pair in group]
+    job = dataclasses.replace(
+        jobs[0],
+        methods=tuple(m for j in jobs for m in j.methods),
+        seeds=tuple(s for j in jobs for s in j.seeds),
+        config=max((j.config for j in jobs), key=lambda c: c.costs.segment_length),
+    )
+    reports, compile_s, run_s = trained(job, traced_numbers(job, group, args.seeds))
+    last = max(1, job.num_iterations // 10)
+    for index, (method, choice) in enumerate(group):
+        found = []
+        for run in range(index * args.seeds, (index + 1) * args.seeds):
+            mine = {n: x[run, -last:] for n, x in reports.items()}
+            found.append(metrics.summarise(mine, job.methods[run]))
+        yield {
+            "column": column,
+            "method": method,
+            "choice": choice,
+            "fixed": fixed,
+            "returns": [s["return_mean"] for s in found],
+            "stop_rate": float(np.mean([s["stop_rate"] for s in found])),
+            "cost_corr": [s["cost_corr"] for s in found],
+            "compile_s": round(compile_s, 1),
+            "run_s": round(run_s, 1),
+            "runs": len(job.seeds),
+            "steps": args.steps,
+        }
+
+
+def one_job(place, method, choice, args, fixed):
+    """A method with its choice of numbers, but for those that are traced."""
+    numbers = fixed | {n: v for n, v in choice.items() if not is_traced(n, v)}
+    if method == "pg_matched" and place.matched_discount:
+        numbers = {"discount": place.matched_discount} | numbers
+    return make_job(
+        RunSpec(
             place.env,
             method,
             steps=args.steps,
@@ -99,22 +126,25 @@ def run_group(column, group, args, fixed):
             numbers=numbers,
             env_numbers=place.overrides,
         )
-        jobs.append(make_job(spec))
-        hypers.append({n: v for n, v in choice.items() if is_traced(n, v)})
-    names = sorted({name for hyper in hypers for name in hyper})
-    defaults = {name: _default(jobs[0].config, name) for name in names}
-    hypers = [defaults | hyper for hyper in hypers]
-    job = dataclasses.replace(
-        jobs[0],
-        methods=tuple(m for j in jobs for m in j.methods),
-        seeds=tuple(s for j in jobs for s in j.seeds),
-        config=max((j.config for j in jobs), key=lambda c: c.costs.segment_length),
     )
-    recipe, window = make_recipe(job), remembered_steps(job.params.observer)
-    traced = {
-        name: jnp.asarray(np.repeat([float(h[name]) for h in hypers], args.seeds))
+
+
+def traced_numbers(job, group, seeds):
+    """Each varied real number, `[R]`: the choice's own, or the default."""
+    chosen = [{n: v for n, v in c.items() if is_traced(n, v)} for _, c in group]
+    names = sorted({name for choice in chosen for name in choice})
+    defaults = {name: _default(job.config, name) for name in names}
+    return {
+        name: jnp.asarray(
+            np.repeat([float((defaults | choice)[name]) for choice in chosen], seeds)
+        )
         for name in names
     }
+
+
+def trained(job, traced):
+    """Reports of all runs by name, `[R, iterations, ...]`, and seconds."""
+    recipe, window = make_recipe(job), remembered_steps(job.params.observer)
     methods = [method_params(m, window) for m in job.methods]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *methods)
     keys = jnp.stack([jax.random.key(s) for s in job.seeds])
@@ -136,26 +166,7 @@ def run_group(column, group, args, fixed):
     compiled = time.perf_counter()
     rows = np.asarray(program(keys, stacked, traced))
     seconds = time.perf_counter() - compiled
-    reports = metrics.unpack(rows, shapes)
-    last = max(1, job.num_iterations // 10)
-    for index, (method, choice) in enumerate(group):
-        found = []
-        for run_index in range(index * args.seeds, (index + 1) * args.seeds):
-            mine = {n: x[run_index, -last:] for n, x in reports.items()}
-            found.append(metrics.summarise(mine, job.methods[run_index]))
-        yield {
-            "column": column,
-            "method": method,
-            "choice": choice,
-            "fixed": fixed,
-            "returns": [s["return_mean"] for s in found],
-            "stop_rate": float(np.mean([s["stop_rate"] for s in found])),
-            "cost_corr": [s["cost_corr"] for s in found],
-            "compile_s": round(compiled - began, 1),
-            "run_s": round(seconds, 1),
-            "runs": len(job.seeds),
-            "steps": args.steps,
-        }
+    return metrics.unpack(rows, shapes), compiled - began, seconds
 
 
 def with_numbers(recipe, hyper, num_iterations):

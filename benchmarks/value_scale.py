@@ -3,7 +3,7 @@
 python benchmarks/value_scale.py [--column space_invaders_hard] [--steps 300000]
 
 Trains PPO that knows the costs (`oracle`, discount 1) and `pg` with and without scaled
-values. Every 20th iteration measures the norm of either loss's gradient in the shared
+values. Every tenth iteration measures the norm of either loss's gradient in the shared
 trunk. Writes docs/images/value_gradients.png and prints the figures: docs/values.md.
 """
 
@@ -28,7 +28,7 @@ from termdp.runs.program import initial_state, make_recipe, train_iteration
 from termdp.runs.spec import RunSpec, make_job
 
 COLUMNS = {c.label: c for c in (*PAPER_COLUMNS, RECOMMENDER, *HARD_COLUMNS)}
-EVERY = 20
+EVERY = 10
 
 
 def norms(column, method, numbers, steps, seed):
@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     args = parser.parse_args()
     column = COLUMNS[args.column]
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (title, method, numbers) in zip(
         panels,
@@ -142,10 +142,18 @@ def main():
         axes.set_title(title)
         axes.set_xlabel("steps")
     panels[0].set_ylabel("norm of the trunk's gradient")
-    panels[0].axhline(0.5, color="0.6", linewidth=0.8)
-    panels[0].text(0, 0.55, "bound of the gradient", color="0.4", fontsize=8)
-    panels[1].axhline(0.5, color="0.6", linewidth=0.8)
-    panels[1].legend(fontsize=7)
+    for axes in panels:
+        axes.axhline(0.5, color="0.6", linewidth=0.8)
+        axes.annotate(
+            "bound of the gradient",
+            (0.02, 0.53),
+            xycoords=("axes fraction", "data"),
+            color="0.4",
+            fontsize=8,
+        )
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2
+    )
     figure.savefig(args.out / "value_gradients.png", dpi=150)
 
 

@@ -137,8 +137,8 @@ def test_constant_model_and_bootstrap():
 
 def test_the_shipped_stops_are_those_of_the_data_card(record, showings):
     assert sum(ride.end == "stopped" for ride in showings) == 512
-    assert {row["kind"] for row in record["supervisors"]} == {"simulated"}
-    assert [row["name"] for row in record["supervisors"]] == [
+    assert {row.kind for row in record.supervisors} == {"simulated"}
+    assert [row.name for row in record.supervisors] == [
         passenger.name for passenger in PASSENGERS
     ]
 
@@ -148,8 +148,8 @@ def react_anew(record, seed, memory):
     rng = np.random.default_rng(seed)
     people = [dataclasses.replace(p, memory=memory) for p in PASSENGERS]
     found, road = [], game().road
-    for number, row in enumerate(record["rides"]):
-        ride = dataset.ride_of(row)
+    for number, row in enumerate(record.rides):
+        ride = row.ride
         played, seen = replay(ride), see(road, ride_data(ride))
         own_end = "game_over" if played.game_over[-1] else "truncated"
         for passenger in (people[number % 5], people[(number + 1) % 5]):

@@ -28,7 +28,7 @@ COMMANDS = {
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
     "serve": "let people drive, ride along and stop agents, in a browser",
-    "studies": "rides and stops of people: create, rides, export, import, fit, list",
+    "studies": "rides and stops of people: create, export, import, fit, forget, backup",
 }
 
 COMPILING = ("train", "eval", "video", "demo", "bench")

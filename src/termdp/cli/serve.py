@@ -29,6 +29,8 @@ class Args:
     """Folder with runs of Backseat Driver; scripted drivers without."""
     steps: int = 250
     """Longest ride on the Ride page, in steps."""
+    token_days: float = 30
+    """How many days an invite link works, and the login that comes of it."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let anybody join without an invite; only on this machine."""
 
@@ -37,10 +39,13 @@ class Args:
 def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
-    from termdp.people.server.serving import Opening, serve
+    from termdp.people.server.serving import Opening, plain_http_warning, serve
 
     if not 1 <= args.steps <= 2000:
         raise ValueError(f"expected 1 to 2000 steps a ride, got {args.steps}")
+
+    if not 0 < args.token_days <= 3650:
+        raise ValueError(f"expected --token-days up to 3650, got {args.token_days}")
 
     def on_start(opening: Opening) -> None:
         print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
@@ -51,6 +56,10 @@ def run(args: Args) -> None:
         if opening.invite is not None:
             print(f"  your invite, works once: {opening.url}/join#{opening.invite}")
         sys.stdout.flush()
+        if warning := plain_http_warning(args.host):
+            print(warning, file=sys.stderr, flush=True)
 
-    settings = Settings(tokens=not args.no_tokens, steps=args.steps)
+    settings = Settings(
+        tokens=not args.no_tokens, steps=args.steps, token_days=args.token_days
+    )
     serve(args.db, args.host, args.port, args.agents, settings, on_start)

@@ -10,5 +10,10 @@ COMMANDS = {
     "simulate": "let simulated passengers review the rides of a study",
     "export": "write the reviews of a study as a Parquet file",
     "import": "read such a file into a store",
+    "person": "write what is stored about one person",
+    "forget": "take one person out of a study",
+    "audit": "list what was done to a store, by whom and when",
+    "backup": "write a whole store to one file, also while it is served",
+    "restore": "read a backup into a new database",
     "fit": "fit an observer to the stops of a study",
 }

@@ -46,34 +46,30 @@ class Args:
 def run(args: Args) -> None:
     """Create, fill, invite, print."""
     from termdp.people.driving.drivers import STYLES, scripted_driver
+    from termdp.people.driving.ride import check_steps
     from termdp.people.driving.rides import record_rides
     from termdp.people.records.study_store import (
         DEFAULT_CONSENT,
         StudyStore,
         check_name,
+        new_study,
     )
 
     if args.rides < 0:
         raise ValueError(f"expected 0 rides or more, got {args.rides}")
     for name in args.invite:
         check_name(name, "supervisor's name")
-    text = DEFAULT_CONSENT if args.consent is None else args.consent.read_text()
+    text = DEFAULT_CONSENT if args.consent is None else _text(args.consent)
+    study = new_study(
+        args.name, args.title, text, args.step_ms, args.repeat_share, args.seed
+    )
+    check_steps(args.steps)
     with StudyStore.open(args.db) as store:
-        store.create_study(
-            args.name,
-            args.title,
-            text,
-            args.step_ms,
-            args.repeat_share,
-            args.seed,
-        )
+        store.check_new(args.name)
         drivers = [scripted_driver(style) for style in STYLES]
         driven = record_rides(drivers, args.rides, args.steps, args.seed)
-        store.add_rides(args.name, *driven)
-        links = {
-            name: f"{args.url}/join#{store.invite(args.name, name)}"
-            for name in args.invite
-        }
+        tokens = store.begin_study(study, *driven, args.invite)
+    links = {name: f"{args.url}/join#{token}" for name, token in tokens.items()}
     if args.json:
         print(json.dumps({"study": args.name, "rides": args.rides, "invites": links}))
         return
@@ -82,3 +78,10 @@ def run(args: Args) -> None:
     )
     for name, link in links.items():
         print(f"  {name}: {link}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected a text file in UTF-8, got {path}") from error

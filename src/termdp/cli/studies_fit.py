@@ -3,10 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from termdp.people.extra import needs_people_packages
+
+if TYPE_CHECKING:
+    from termdp.people.records.study_schema import StudyRecord
 
 FIT_BYTES = 16 * 2**20  # more than any fit's results
 
@@ -92,17 +96,18 @@ def _check(args: Args) -> None:
         raise ValueError(f"expected --window from 1 to 200, got {args.window}")
 
 
-def _record(args: Args) -> tuple[str, dict]:
+def _record(args: Args) -> tuple[str, "StudyRecord"]:
     from termdp.people.records import dataset
 
     if args.study.endswith(".parquet"):
         record = dataset.read_record(Path(args.study))
-        return record["study"]["name"], record
+        return record.study.name, record
     from termdp.people.records.study_files import study_record
     from termdp.people.records.study_store import StudyStore
 
     with StudyStore.open(args.db) as store:
-        return args.study, study_record(store, args.study)
+        record = study_record(store, args.study)
+        return record.study.name, record
 
 
 def _remember(args: Args, out: Path) -> None:

@@ -48,6 +48,7 @@ def run(args: Args) -> None:
         NotFoundError,
         StudyStore,
         check_name,
+        new_study,
     )
 
     check_name(args.study, "study name")
@@ -68,8 +69,10 @@ def run(args: Args) -> None:
         try:
             store.study(args.study)
         except NotFoundError:
-            store.create_study(args.study, seed=args.seed)
-        store.add_rides(args.study, rides, crashed)
+            study = new_study(args.study, seed=args.seed)
+            store.begin_study(study, rides, crashed)
+        else:
+            store.add_rides(args.study, rides, crashed)
     found = {
         "study": args.study,
         "rides": len(rides),

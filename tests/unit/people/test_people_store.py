@@ -31,6 +31,7 @@ def join(store, name="ann", study="coins"):
 
 def review(store, supervisor_id, showing, *values, **more):
     given = ReviewInput(*values, **more)
+    store.showing(supervisor_id, showing.id)  # fetched by the page
     return recorded(store, record_review, supervisor_id, showing.id, given)
 
 
@@ -147,6 +148,7 @@ def test_a_wrong_clock_is_recorded_and_changes_nothing(filled):
 def test_nobody_reviews_another_ones_showing(filled):
     ann, bo = join(filled, "ann"), join(filled, "bo")
     showing = filled.next_showing(ann)
+    filled.showing(ann, showing.id)
     with pytest.raises(NotFoundError, match="one of your rides"):
         review(filled, bo, showing, "c" * 16, True, 1, 30)
 

@@ -18,10 +18,12 @@ from termdp.people.driving.drivers import (
 )
 from termdp.people.driving.rides import (
     Ride,
+    crashes,
     driver_key,
     game,
     record,
     record_many,
+    record_with_ends,
     replay,
     step_key,
 )
@@ -168,6 +170,29 @@ def test_actions_after_a_crash_are_refused():
     longer = Ride(0, "random", np.append(ride.actions, 0))
     with pytest.raises(ValueError, match="crashes at"):
         replay(longer)
+
+
+def test_long_rides_are_played_in_parts_to_the_same_end():
+    """Rides across several parts, against the driver's own single pass."""
+    found = record_with_ends(scripted_driver("calm"), [0, 1], 900)
+    found += record_with_ends(scripted_driver("late"), list(range(6)), 900)
+    assert max(len(ride) for ride, crash in found if crash) > 256
+    assert {crash for _, crash in found} == {True, False}
+    again = [replay(ride) for ride, _ in found]
+    assert [bool(one.game_over[-1]) for one in again] == [crash for _, crash in found]
+    for one in again:
+        assert len(one.observations) == len(one.rewards) == len(one)
+        assert len(one.states.agent) == len(one) + 1
+    assert crashes([ride for ride, _ in found]) == [crash for _, crash in found]
+
+
+def test_rides_that_do_not_reach_their_end_are_found_in_a_batch():
+    rides = [ride for ride, _ in record_with_ends(random_driver(), range(70), 300)]
+    assert all(crashes(rides))
+    late = rides[68]
+    rides[68] = Ride(late.seed, "", np.append(late.actions, 0))
+    with pytest.raises(ValueError, match=f"at step {len(late) - 1} of {len(late) + 1}"):
+        crashes(rides)
 
 
 def test_unknown_names_and_lengths_are_refused():

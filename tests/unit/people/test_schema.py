@@ -39,6 +39,16 @@ def test_migrations_arrive_at_the_tables(database_url):
     database.close()
 
 
+# Names before version 3, in the order of replacement.
+RENAMED = {
+    "assignment_id": "showing_id",
+    "assignments": "showings",
+    "decision_ms": "step_ms",
+    "decision": "step",
+    "policy": "driver",
+}
+
+
 @pytest.mark.parametrize("version", range(1, migrations.NEWEST))
 def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version):
     with monkeypatch.context() as patch:
@@ -56,8 +66,8 @@ def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version
             ),
             (
                 "supervisors",
-                "id, study_id, name, kind, joined_ms, created_ms",
-                "1, 1, 'ann', 'person', 5, 1",
+                "id, study_id, name, kind, token_hash, joined_ms, created_ms",
+                "1, 1, 'ann', 'person', 'digest', 5, 1",
             ),
             (
                 "rides",
@@ -76,9 +86,12 @@ def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version
                 "1, 1, 'client', true, 2, 90, 'why', 8",
             ),
         ):
-            statement = text(f"INSERT INTO {table} ({names}) VALUES ({values})")
+            statement = f"INSERT INTO {table} ({names}) VALUES ({values})"
+            if version >= 3:
+                for old, new in RENAMED.items():
+                    statement = statement.replace(old, new)
             actions = {"actions": b"\0\1\2"} if table == "rides" else {}
-            session.execute(statement, actions)
+            session.execute(text(statement), actions)
     database.close()
 
     with StudyStore.open(database_url) as store:
@@ -93,6 +106,8 @@ def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version
         ride = to_ride(showing.ride)
         assert (ride.driver, ride.actions.tolist()) == ("someone", [0, 1, 2])
         assert store.high_scores(1) == []
+        (ann,) = store.supervisors("old")
+        assert (ann.token_ms, ann.invite_ms) == (5, None)
     StudyStore.open(database_url).close()  # nothing more to do
 
 

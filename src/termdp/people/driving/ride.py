@@ -59,3 +59,9 @@ def check_seed(seed: int) -> None:
     """Seeds fit into any database's integer and any JavaScript number."""
     if not 0 <= seed <= MAX_SEED:
         raise ValueError(f"expected a seed within 0 and {MAX_SEED}, got {seed}")
+
+
+def check_steps(steps: int) -> None:
+    """A ride has a first step, and an end."""
+    if not 1 <= steps <= MAX_STEPS:
+        raise ValueError(f"expected 1 to {MAX_STEPS} steps a ride, got {steps}")

@@ -16,7 +16,13 @@ import numpy as np
 
 from termdp.envs.backseat import BackseatDriver, BackseatState
 from termdp.people.driving.drivers import Driver, DriverModel
-from termdp.people.driving.ride import MAX_SEED, MAX_STEPS, Ride, check_seed
+from termdp.people.driving.ride import (
+    MAX_SEED,
+    MAX_STEPS,
+    Ride,
+    check_seed,
+    check_steps,
+)
 from termdp.render.backseat import draw
 from termdp.render.drawing import Drawing
 
@@ -27,6 +33,7 @@ __all__ = [
     "Replay",
     "Ride",
     "check_seed",
+    "crashes",
     "driver_key",
     "game",
     "padded",
@@ -127,8 +134,7 @@ def record_with_ends(
     """As `record_many`, each ride with whether it ends in a crash."""
     for seed in seeds:
         check_seed(seed)
-    if not 1 <= max_steps <= MAX_STEPS:
-        raise ValueError(f"expected 1 to {MAX_STEPS} steps a ride, got {max_steps}")
+    check_steps(max_steps)
     rides = []
     length = padded(max_steps)
     for first in range(0, len(seeds), BATCH):
@@ -183,23 +189,83 @@ def replay(ride: Ride) -> Replay:
 
 
 def replay_many(rides: Iterable[Ride]) -> Iterator[Replay]:
-    """Play rides again, one after the other; the same programs serve all of them."""
+    """Play rides again, one after the other; one program serves all of them."""
     for ride in rides:
-        actions = np.zeros(padded(len(ride)), np.int32)
-        actions[: len(ride)] = ride.actions
-        played = _replay(jnp.int32(ride.seed), jnp.asarray(actions))
-        yield _cut(ride, jax.tree.map(np.asarray, played))
+        yield _cut(ride, _played(ride))
+
+
+def _played(ride: Ride) -> Any:
+    """What the game does with a ride's actions, and a little beyond them."""
+    first_seen, state = _beginning()
+    states = [jax.tree.map(lambda x: np.asarray(x)[None], state)]
+    parts = []
+    for first in range(0, len(ride), _SHORTEST):
+        actions = np.zeros(_SHORTEST, np.int32)
+        part = ride.actions[first : first + _SHORTEST]
+        actions[: len(part)] = part
+        state, (after, *rest) = _replay(jnp.int32(ride.seed), first, state, actions)
+        states.append(jax.tree.map(np.asarray, after))
+        parts.append(jax.tree.map(np.asarray, tuple(rest)))
+    seen, *others = (_joined(part) for part in zip(*parts, strict=True))
+    observations = np.concatenate([np.asarray(first_seen)[None], seen])
+    return _joined(states), observations, *others
+
+
+def _joined(trees: Iterable[Any]) -> Any:
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *trees)
+
+
+def crashes(rides: Sequence[Ride]) -> list[bool]:
+    """Whether each ride ends in a crash; refuses one that crashes before its end.
+
+    Many rides are played at once and nothing is kept of them: fit for whole files.
+    """
+    found = []
+    for first in range(0, len(rides), BATCH):
+        found += _crashes_together(rides[first : first + BATCH])
+    return found
+
+
+def _crashes_together(rides: Sequence[Ride]) -> list[bool]:
+    seeds = np.zeros(BATCH, np.int32)
+    seeds[: len(rides)] = [ride.seed for ride in rides]
+    state = jax.tree.map(lambda x: jnp.repeat(x[None], BATCH, axis=0), _beginning()[1])
+    found = [False] * len(rides)
+    for first in range(0, max(map(len, rides)), _SHORTEST):
+        actions = np.zeros((BATCH, _SHORTEST), np.int32)
+        for row, ride in enumerate(rides):
+            part = ride.actions[first : first + _SHORTEST]
+            actions[row, : len(part)] = part
+        state, crashed = _crashed(seeds, first, state, actions)
+        for row, ride in enumerate(rides):
+            mine = np.asarray(crashed)[row, : max(0, len(ride) - first)]
+            last = len(ride) - 1 - first
+            _check_goes_on(ride, mine[: max(0, last)], first)
+            found[row] |= 0 <= last < len(mine) and bool(mine[last])
+    return found
+
+
+@cache
+def _beginning() -> tuple[jax.Array, BackseatState]:
+    """Every ride begins alike: what is to be seen, and the state."""
+    return game().reset_env(jax.random.key(0), game().default_params)
+
+
+def _check_goes_on(ride: Ride, crashed: np.ndarray, first: int = 0) -> None:
+    """A ride must not crash before its last action."""
+    if crashed.any():
+        raise ValueError(
+            f"expected a ride that goes on to its last action, but it crashes at step "
+            f"{first + int(np.argmax(crashed))} of {len(ride)}: its seed or actions are "
+            "wrong"
+        )
 
 
 def _cut(ride: Ride, played: Any) -> Replay:
     """Cut off what was played past the ride's end; check that it did not end earlier."""
     states, observations, rewards, crashed, info = played
     num = len(ride)
-    if crashed[: num - 1].any():
-        raise ValueError(
-            f"expected a ride that goes on to its last action, but it crashes at "
-            f"step {int(np.argmax(crashed))} of {num}: its seed or actions are wrong"
-        )
+    _check_goes_on(ride, crashed[: num - 1])
     last = np.arange(num) == num - 1
     return Replay(
         ride=ride,
@@ -245,23 +311,36 @@ def _drive(model: DriverModel, params: Any, seeds: jax.Array, length: int) -> An
     return jax.vmap(one)(seeds)
 
 
+def _advance(seed: jax.Array, state: Any, row: Any) -> Any:
+    """One step: the state after it, and all that is to be seen of it."""
+    step, action = row
+    observation, state, reward, crashed, info = game().step_env(
+        step_key(seed, step), state, action, game().default_params
+    )
+    return state, (state, observation, reward, crashed, info)
+
+
 @jax.jit
-def _replay(seed: jax.Array, actions: jax.Array) -> Any:
-    env, params = game(), game().default_params
-    observation, state = env.reset_env(jax.random.key(0), params)
+def _replay(seed: jax.Array, first: Any, state: Any, actions: jax.Array) -> Any:
+    """Some steps from a state: the last state, and what there was in each step."""
+    rows = (first + jnp.arange(len(actions)), actions)
+    return jax.lax.scan(partial(_advance, seed), state, rows)
 
-    def advance(state: Any, row: Any) -> Any:
-        step, action = row
-        observation, state, reward, crashed, info = env.step_env(
-            step_key(seed, step), state, action, params
-        )
-        return state, (state, observation, reward, crashed, info)
 
-    rows = (jnp.arange(len(actions)), actions)
-    _, (states, observations, *rest) = jax.lax.scan(advance, state, rows)
-    states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states)
-    observations = jnp.concatenate([observation[None], observations])
-    return states, observations, *rest
+@jax.jit
+def _crashed(seeds: jax.Array, first: Any, states: Any, actions: jax.Array) -> Any:
+    """Some steps of many rides: the last states, and crashes `[B, steps]`."""
+
+    def one(seed: jax.Array, state: Any, actions: jax.Array) -> Any:
+        rows = (first + jnp.arange(len(actions)), actions)
+
+        def advance(state: Any, row: Any) -> Any:
+            state, (_, _, _, crashed, _) = _advance(seed, state, row)
+            return state, crashed
+
+        return jax.lax.scan(advance, state, rows)
+
+    return jax.vmap(one)(seeds, states, actions)
 
 
 @jax.jit

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +23,7 @@ from termdp.people.models.window_choice import (
     make_group,
     personal_groups,
 )
-from termdp.people.records.dataset import ride_of
+from termdp.people.records.study_schema import StudyRecord
 
 MEMBERS = 3
 MIN_REVIEWS = 20
@@ -62,24 +61,23 @@ class StudyFit:
     constant: float
 
 
-def showings_of(record: dict[str, Any]) -> list[ShowingData]:
+def showings_of(record: StudyRecord) -> list[ShowingData]:
     """The showings of a study's record (`study_files.study_record`, `dataset.read`)."""
-    names = [row["name"] for row in record["supervisors"]]
-    rides = {row["number"]: row for row in record["rides"]}
-    needed = {row["ride"] for row in record["showings"]}
-    again = {number: replay(ride_of(rides[number])) for number in sorted(needed)}
+    rides = {row.number: row for row in record.rides}
+    needed = {row.ride for row in record.showings}
+    again = {number: replay(rides[number].ride) for number in sorted(needed)}
     found = []
-    for row in record["showings"]:
-        played = again[row["ride"]]
+    for row in record.showings:
+        played = again[row.ride]
         own_end = "game_over" if played.game_over[-1] else "truncated"
-        length = row["step"] + 1 if row["stopped"] else len(played)
+        length = row.num_steps
         found.append(
             ShowingData(
-                ride=str(row["ride"]),
-                supervisor=names[row["supervisor"]],
+                ride=str(row.ride),
+                supervisor=record.supervisors[row.supervisor].name,
                 observations=played.observations[:length],
                 actions=played.ride.actions[:length],
-                end="stopped" if row["stopped"] else own_end,
+                end="stopped" if row.stopped else own_end,
             )
         )
     return found

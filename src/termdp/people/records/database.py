@@ -4,8 +4,10 @@ A transaction that has returned is on disk: SQLite runs with a write-ahead log a
 `synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`.
 """
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
@@ -19,12 +21,22 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import Session
 
 from termdp.people.records.migrations import migrate
+from termdp.people.records.tables import Base
 
 BUSY_SECONDS = 30
+TABLES = tuple(table.name for table in Base.metadata.sorted_tables)
 
 
 class UnreachableError(OSError):
     """The database does not answer; what was asked has not been done."""
+
+
+class NotFoundError(ValueError):
+    """What was asked for is not in the store."""
+
+
+class ConflictError(ValueError):
+    """What was asked for contradicts what the store already holds."""
 
 
 class Database:
@@ -41,8 +53,10 @@ class Database:
             url: a file's path for SQLite, or a URL of SQLAlchemy (`sqlite:///file.db`,
                 `postgresql+psycopg://user@host/name`).
         """
-        database = cls(_make_engine(_parse(url)))
+        parsed = _parse(url)
+        database = cls(_make_engine(parsed))
         try:
+            _make_private(parsed)
             with database.engine.execution_options(writes=True).begin() as connection:
                 migrate(connection)
         except (DBAPIError, OSError) as error:
@@ -54,6 +68,7 @@ class Database:
         except ValueError:
             database.close()
             raise
+        _keep_private(parsed)
         return database
 
     @contextmanager
@@ -72,6 +87,39 @@ class Database:
             session.begin(),
         ):
             yield session
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """A transaction that reads everything as it was at one moment."""
+        engine = self.engine
+        if engine.dialect.name == "postgresql":
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with _translated(), Session(engine) as session:
+            yield session
+
+    def scrub(self) -> bool:
+        """Let nothing remain on disk of what was deleted, as far as we can reach it.
+
+        SQLite overwrites deleted rows (`secure_delete`); its log is emptied here.
+        PostgreSQL only marks them; its tables are cleared here.
+
+        Returns:
+            Whether it was done; somebody who still reads may be in the way.
+        """
+        try:
+            if self.engine.dialect.name == "postgresql":
+                engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+                with engine.connect() as connection:
+                    connection.exec_driver_sql(f"VACUUM {', '.join(TABLES)}")
+                return True
+            raw = self.engine.raw_connection()
+            try:
+                answer = raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                return bool(answer.fetchone()[0] == 0)
+            finally:
+                raw.close()
+        except (DBAPIError, sqlite3.Error):
+            return False
 
     def close(self) -> None:
         """Give back all connections."""
@@ -123,7 +171,12 @@ def _make_engine(url: URL) -> Engine:
 def _prepare_sqlite(connection: Any, _: Any) -> None:
     # The driver's own handling of transactions begins them too late: we say BEGIN.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "secure_delete=ON",
+    ):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
@@ -132,6 +185,37 @@ def _begin_sqlite(connection: Any) -> None:
     # says at once that it will write waits for its turn instead.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def file_of(url: str) -> Path | None:
+    """The file of an SQLite database; None for another one."""
+    return _file(_parse(url))
+
+
+def _file(url: URL) -> Path | None:
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    return None if url.database.startswith("file:") else Path(url.database)
+
+
+def _make_private(url: URL) -> None:
+    """A new file is for its owner alone from its first byte."""
+    path = _file(url)
+    if path is not None and path.parent.is_dir() and not path.exists():
+        path.touch(mode=0o600)
+
+
+def _keep_private(url: URL) -> None:
+    """So is an old one that was made without care; its log is as private as it is."""
+    path = _file(url)
+    for part in () if path is None else (path, *_logs(path)):
+        with suppress(FileNotFoundError, PermissionError):
+            if part.stat().st_mode & 0o077:
+                part.chmod(0o600)
+
+
+def _logs(path: Path) -> tuple[Path, Path]:
+    return Path(f"{path}-wal"), Path(f"{path}-shm")
 
 
 @contextmanager

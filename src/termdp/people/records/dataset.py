@@ -4,25 +4,42 @@ The columns are for analysis. The file's metadata hold what a store needs: the s
 texts, whole rides with seeds and actions, reasons. The rows follow from the metadata by
 playing the rides again, so an import checks every row against the game. docs/people.md
 describes both.
+
+Files come from others. Nothing is unpacked before `parquet_pages` has found how large it
+will be, nothing is believed that `study_schema` does not allow, and rows are compared one
+showing at a time: reading takes at most 40 bytes of memory per byte of the file.
 """
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from termdp.files import draft_of
-from termdp.people.driving.rides import Replay, Ride, game, replay
+from termdp.people.driving.rides import Replay, crashes, game, replay
+from termdp.people.records import parquet_pages, study_schema
+from termdp.people.records.study_schema import RidePart, ShowingPart, StudyRecord
+from termdp.people.records.tables import NAME_LENGTH
 
-FORMAT, FORMAT_VERSION = "termdp study", 2
 METADATA_KEY = b"termdp_study"
 SHOWINGS_PER_GROUP = 64
-_SHAPE = game().observation_space().shape
-_PACKED = -(-int(np.prod(_SHAPE)) // 8)
+# More than an export can have: its metadata alone take 770 bytes for each showing of at
+# most 10,000 rows. Other files would only cost time.
+MAX_ROWS_PER_BYTE = 16
+_ROWS_AT_ONCE = 8192
+_TEXT_LIMIT = 64 << 20
+# What pyarrow raises when it cannot read on.
+_DAMAGES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
+SHAPE = game().observation_space().shape
+_PACKED = -(-int(np.prod(SHAPE)) // 8)
 
 COLUMNS = [
     pa.field("showing", pa.int32(), nullable=False),
@@ -46,12 +63,12 @@ def pack(observations: np.ndarray) -> np.ndarray:
 def unpack(column: Any) -> np.ndarray:
     """The `observation` column (bytes per row) as `[T, rows, lanes, 12] bool`."""
     packed = np.frombuffer(b"".join(column), np.uint8).reshape(-1, _PACKED)
-    bits = np.unpackbits(packed, axis=1, count=int(np.prod(_SHAPE)))
-    return bits.reshape(-1, *_SHAPE).astype(bool)
+    bits = np.unpackbits(packed, axis=1, count=int(np.prod(SHAPE)))
+    return bits.reshape(-1, *SHAPE).astype(bool)
 
 
-def write(path: Path, record: dict[str, Any]) -> int:
-    """Write a study's record; the file appears whole or not at all.
+def write(path: Path, record: StudyRecord) -> int:
+    """Write a study's record; the file appears whole or not at all, for its owner alone.
 
     Args:
         path: the file.
@@ -60,54 +77,53 @@ def write(path: Path, record: dict[str, Any]) -> int:
     Returns:
         The number of rows.
     """
-    content = json.dumps(record, sort_keys=True, ensure_ascii=False)
+    values = msgspec.to_builtins(record)
+    content = json.dumps(values, sort_keys=True, ensure_ascii=False)
     schema = pa.schema(COLUMNS, metadata={METADATA_KEY: content.encode()})
     num_rows = 0
-    with (
-        draft_of(path) as draft,
-        pq.ParquetWriter(draft, schema, compression="zstd") as writer,
-    ):
-        for batch in row_groups(record):
-            writer.write_batch(batch)
-            num_rows += batch.num_rows
+    with draft_of(path) as draft:
+        draft.touch(mode=0o600)
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for batch in row_groups(record):
+                writer.write_batch(batch)
+                num_rows += batch.num_rows
     return num_rows
 
 
-def row_groups(record: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows that a record stands for."""
-    rides = {row["number"]: row for row in record["rides"]}
-    names = [row["name"] for row in record["supervisors"]]
-    showings = record["showings"]
-    for first in range(0, len(showings), SHOWINGS_PER_GROUP):
-        group = showings[first : first + SHOWINGS_PER_GROUP]
-        parts = []
-        for number, showing in enumerate(group, start=first):
-            again = replay(ride_of(rides[showing["ride"]]))
-            name = names[showing["supervisor"]]
-            parts.append(_showing_rows(number, showing, name, again))
+def row_groups(record: StudyRecord) -> Iterator[pa.RecordBatch]:
+    """The rows that a record stands for, in the file's groups."""
+    for first in range(0, len(record.showings), SHOWINGS_PER_GROUP):
+        group = record.showings[first : first + SHOWINGS_PER_GROUP]
+        parts = [rows.columns for rows in _showings(record, group, first)]
         columns = [
             pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
 
 
-def ride_of(row: dict[str, Any]) -> Ride:
-    """A ride of a record."""
-    actions = np.frombuffer(row["actions"].encode("ascii"), np.uint8) - ord("0")
-    return Ride(row["seed"], row["driver"], actions)
+def _showings(
+    record: StudyRecord, showings: Iterable[ShowingPart], first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The rows of showings, one after the other; `first` is the first one's number."""
+    rides = {ride.number: ride for ride in record.rides}
+    replays = lru_cache(maxsize=8)(lambda number: replay(rides[number].ride))
+    for number, showing in enumerate(showings, start=first):
+        name = record.supervisors[showing.supervisor].name
+        yield _showing_rows(number, showing, name, replays(showing.ride))
 
 
 def _showing_rows(
-    number: int, showing: dict[str, Any], supervisor: str, again: Replay
-) -> list[pa.Array]:
+    number: int, showing: ShowingPart, supervisor: str, again: Replay
+) -> pa.RecordBatch:
     """One showing: up to the stop, or to the ride's own end."""
-    stopped = showing["stopped"]
-    num = showing["step"] + 1 if stopped else len(again)
+    stopped = showing.stopped
+    num = showing.num_steps
     last = np.arange(num) == num - 1
     none = np.zeros(num, bool)
     packed = pack(again.observations[:num]).tobytes()
-    latency = [None] * (num - 1) + [showing["latency_ms"]]
-    return [
+    latency = np.full(num, showing.latency_ms or 0, np.int32)
+    has_latency = last if showing.latency_ms is not None else none
+    columns = [
         pa.array(np.full(num, number, np.int32)),
         pa.array(np.arange(num, dtype=np.int32)),
         pa.FixedSizeBinaryArray.from_buffers(
@@ -118,55 +134,122 @@ def _showing_rows(
         pa.array(none if stopped else again.game_over),
         pa.array(last if stopped else none),
         pa.array(none if stopped else again.truncated),
-        pa.array([supervisor] * num, pa.string()),
-        pa.array(latency, pa.int32()),
+        pa.repeat(pa.scalar(supervisor, pa.string()), num),
+        pa.array(latency, mask=~has_latency),
     ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
 
 
-def read_record(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> StudyRecord:
     """A file's record alone: fast, its rows are not looked at."""
-    with _opened(path) as file:
+    with _opened(path) as (file, _):
         return _record(path, file.schema_arrow)
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = "no such file" if not path.exists() else "it is no Parquet file"
-        raise ValueError(f"expected a study's file, got {path}: {reason}") from error
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A file's record, after every row has been checked against the game."""
-    with _opened(path) as file:
+def read(path: Path) -> StudyRecord:
+    """A file's record, after every row and ride has been checked against the game."""
+    with _opened(path) as (file, num_rows):
         record = _record(path, file.schema_arrow)
-        groups = 0
-        for groups, expected in enumerate(row_groups(record), start=1):
-            if groups > file.num_row_groups:
-                raise _differs(path, "rows are missing")
-            found = file.read_row_group(groups - 1).combine_chunks()
-            if not found.equals(pa.Table.from_batches([expected])):
-                raise _differs(
-                    path, f"row group {groups - 1} is not what the game does"
-                )
-        if groups != file.num_row_groups:
-            raise _differs(path, "there are more rows than showings")
+        _check_size(path, num_rows, record)
+        _check_crashes(path, record.rides)
+        sizes = [showing.num_steps for showing in record.showings]
+        found = _pieces(file, sizes)
+        expected = _showings(record, record.showings)
+        for number, (mine, theirs) in enumerate(zip(expected, found, strict=True)):
+            if not theirs.equals(pa.Table.from_batches([mine])):
+                raise _differs(path, f"showing {number} is not what the game does")
     return record
 
 
-def _record(path: Path, schema: pa.Schema) -> dict[str, Any]:
-    content = (schema.metadata or {}).get(METADATA_KEY)
-    record = {} if content is None else json.loads(content)
-    if record.get("format") == FORMAT and record.get("version") != FORMAT_VERSION:
-        raise ValueError(
-            f"expected a study's file of version {FORMAT_VERSION}, got version "
-            f"{record.get('version')!r} in {path}: export the study again with this "
-            "version of termdp"
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, int]]:
+    """A file that is safe to read, and its number of rows.
+
+    What goes wrong with it, here or in the block, is said in one sentence.
+    """
+    if not path.is_file():
+        raise ValueError(f"expected a study's file, got {path}: no such file")
+    try:
+        num_rows = parquet_pages.check(path)
+    except ValueError as error:
+        raise _differs(path, str(error)) from error
+    try:
+        file = pq.ParquetFile(
+            path,
+            read_dictionary=["supervisor"],
+            thrift_string_size_limit=_TEXT_LIMIT,
         )
-    if record.get("format") != FORMAT or schema.remove_metadata() != pa.schema(COLUMNS):
+    except KeyError as error:
+        raise _differs(path, "its columns or metadata are others") from error
+    except _DAMAGES as error:
+        raise _differs(path, "it is damaged") from error
+    with file:
+        try:
+            yield file, num_rows
+        except _DAMAGES as error:
+            raise _differs(path, "it is damaged") from error
+
+
+def _record(path: Path, schema: pa.Schema) -> StudyRecord:
+    content = (schema.metadata or {}).get(METADATA_KEY, b"{}")
+    try:
+        record = study_schema.decode(content)
+    except ValueError as error:
+        raise _differs(path, str(error)) from error
+    found = [
+        field.with_type(pa.string()) if field.name == "supervisor" else field
+        for field in schema
+    ]
+    if pa.schema(found) != pa.schema(COLUMNS) or record.observation_shape != SHAPE:
         raise _differs(path, "its columns or metadata are others")
     return record
+
+
+def _check_size(path: Path, num_rows: int, record: StudyRecord) -> None:
+    """The file must have as many rows as its record says, and not for nothing."""
+    wanted = sum(showing.num_steps for showing in record.showings)
+    if wanted > MAX_ROWS_PER_BYTE * path.stat().st_size:
+        raise _differs(path, f"{wanted} steps were shown, too many for so small a file")
+    if num_rows != wanted:
+        raise _differs(
+            path, f"it has {num_rows} rows for {wanted} steps that were shown"
+        )
+
+
+def _check_crashes(path: Path, rides: list[RidePart]) -> None:
+    try:
+        found = crashes([row.ride for row in rides])
+    except ValueError as error:
+        raise _differs(path, str(error)) from error
+    for row, crashed in zip(rides, found, strict=True):
+        if row.crashed != crashed:
+            raise _differs(path, f"ride {row.number} does not end as it says")
+
+
+def _pieces(file: pq.ParquetFile, sizes: Iterable[int]) -> Iterator[pa.Table]:
+    """The file's rows in pieces of the given sizes."""
+    batches = file.iter_batches(batch_size=_ROWS_AT_ONCE)
+    rest = pa.schema(COLUMNS).empty_table()
+    for size in sizes:
+        while rest.num_rows < size:
+            batch = next(batches, None)
+            if batch is None:
+                raise pa.ArrowInvalid("there are fewer rows than the file says")
+            rest = pa.concat_tables([rest, _with_names(batch)])
+        yield rest.slice(0, size).combine_chunks()
+        rest = rest.slice(size)
+
+
+def _with_names(batch: pa.RecordBatch) -> pa.Table:
+    """Rows with supervisors' names spelt out: a long one would be so in every row."""
+    place = batch.schema.get_field_index("supervisor")
+    names = batch.column(place)
+    if (pc.max(pc.binary_length(names.dictionary)).as_py() or 0) > NAME_LENGTH:
+        raise pa.ArrowInvalid("a name is too long")
+    table = pa.Table.from_batches([batch])
+    return table.set_column(place, COLUMNS[place], names.cast(pa.string())).cast(
+        pa.schema(COLUMNS)
+    )
 
 
 def _differs(path: Path, how: str) -> ValueError:

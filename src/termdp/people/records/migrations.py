@@ -154,10 +154,34 @@ def _version_3(connection: Connection) -> None:
         connection.execute(text(change))
 
 
+def _version_4(connection: Connection) -> None:
+    """Logins have an age; what is done to a store is written down."""
+    for change in (
+        "ALTER TABLE supervisors ADD COLUMN invite_ms BIGINT",
+        "ALTER TABLE supervisors ADD COLUMN token_ms BIGINT",
+        "UPDATE supervisors SET invite_ms = created_ms WHERE invite_hash IS NOT NULL",
+        "UPDATE supervisors SET token_ms = joined_ms WHERE token_hash IS NOT NULL",
+    ):
+        connection.execute(text(change))
+    meta = MetaData()
+    Table(
+        "audit",
+        meta,
+        Column("id", Integer, primary_key=True),
+        Column("at_ms", BigInteger, nullable=False),
+        Column("who", Text, nullable=False),
+        Column("what", Text, nullable=False),
+        Column("study", String(64)),
+        Column("person", String(64)),
+    )
+    meta.create_all(connection)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _version_1,
     _version_2,
     _version_3,
+    _version_4,
 )
 NEWEST = len(MIGRATIONS)
 # Any number that nothing else on the server uses.

@@ -5,7 +5,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from termdp.people.records import dataset
+from termdp.people.records import audit, dataset, study_schema
+from termdp.people.records.study_schema import (
+    RidePart,
+    ShowingPart,
+    StudyPart,
+    StudyRecord,
+    SupervisorPart,
+)
 from termdp.people.records.study_store import ConflictError, StudyStore, check_name
 from termdp.people.records.tables import (
     Review,
@@ -15,39 +22,30 @@ from termdp.people.records.tables import (
     Supervisor,
 )
 
-_STUDY = (
-    "name",
-    "title",
-    "consent",
-    "step_ms",
-    "repeat_share",
-    "seed",
-    "created_ms",
-)
-_SUPERVISOR = ("name", "kind", "consent_hash", "joined_ms", "created_ms")
-_RIDE = ("number", "seed", "driver", "crashed", "live", "created_ms")
-_SHOWING = ("position", "is_repeat", "shown_ms")
-_REVIEW = (
-    "client_id",
-    "stopped",
-    "step",
-    "latency_ms",
-    "reason",
-    "created_ms",
-    "speed",
-    "replays",
-    "skew_ms",
+STUDY = StudyPart.__struct_fields__
+SUPERVISOR = SupervisorPart.__struct_fields__
+RIDE = tuple(n for n in RidePart.__struct_fields__ if n != "actions")
+SHOWING = ("position", "is_repeat", "shown_ms")
+REVIEW = tuple(
+    name
+    for name in ShowingPart.__struct_fields__
+    if name not in (*SHOWING, "supervisor", "ride")
 )
 
 
-def export_study(store: StudyStore, name: str, path: Path) -> int:
+def export_study(
+    store: StudyStore, name: str, path: Path, who: str | None = None
+) -> int:
     """Write a study to a file; returns the number of rows."""
     if not path.parent.is_dir():
         raise ValueError(f"expected a folder for the file, but {path.parent} is none")
-    return dataset.write(path, study_record(store, name))
+    num_rows = dataset.write(path, study_record(store, name))
+    with store.database.writing() as session:
+        audit.note(session, who or store.who, "exported", name)
+    return num_rows
 
 
-def study_record(store: StudyStore, name: str) -> dict[str, Any]:
+def study_record(store: StudyStore, name: str) -> StudyRecord:
     """All of a study as plain data, without tokens and without open showings."""
     study = store.study(name)
     rides = store.rides(name, live=None)
@@ -58,71 +56,80 @@ def study_record(store: StudyStore, name: str) -> dict[str, Any]:
         {
             "supervisor": places[showing.supervisor_id],
             "ride": numbers[showing.ride_id],
-            **_facts(showing, _SHOWING),
-            **_facts(showing.review, _REVIEW),
+            **_values(showing, SHOWING),
+            **_values(showing.review, REVIEW),
         }
         for showing in store.showings(name)
         if showing.review is not None
     ]
-    return {
-        "format": dataset.FORMAT,
-        "version": dataset.FORMAT_VERSION,
-        "observation_shape": list(dataset._SHAPE),
-        "study": _facts(study, _STUDY),
-        "supervisors": [_facts(s, _SUPERVISOR) for s in supervisors],
-        "rides": [
-            {**_facts(r, _RIDE), "actions": "".join(map(str, r.actions))} for r in rides
-        ],
-        "showings": showings,
-    }
+    return study_schema.convert(
+        {
+            "format": study_schema.FORMAT,
+            "version": study_schema.FORMAT_VERSION,
+            "observation_shape": list(dataset.SHAPE),
+            "study": _values(study, STUDY),
+            "supervisors": [_values(s, SUPERVISOR) for s in supervisors],
+            "rides": [
+                {**_values(r, RIDE), "actions": "".join(map(str, r.actions))}
+                for r in rides
+            ],
+            "showings": showings,
+        }
+    )
 
 
 def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
     """Read a file into a store, in one transaction; returns the study's name.
+
+    Nobody can log in as one of the people in it: tokens come only from this server.
 
     Args:
         store: where it must not exist yet.
         path: the file.
         name: another name for the study, if wanted.
     """
+    if name is not None:
+        check_name(name, "study name")
     record = dataset.read(path)
-    facts = record["study"] | ({} if name is None else {"name": check_name(name)})
+    chosen = record.study.name if name is None else name
     with store.database.writing() as session:
-        query = select(Study).where(Study.name == facts["name"])
+        query = select(Study).where(Study.name == chosen)
         if session.scalars(query).one_or_none() is not None:
             raise ConflictError(
-                f"expected a study that is new to this store, but {facts['name']!r} "
+                f"expected a study that is new to this store, but {chosen!r} "
                 "exists: give it another --name"
             )
-        study = Study(**facts)
+        study = Study(**{**_values(record.study, STUDY), "name": chosen})
         session.add(study)
         session.flush()
         supervisors = [
-            Supervisor(study_id=study.id, **s) for s in record["supervisors"]
+            Supervisor(study_id=study.id, **_values(s, SUPERVISOR))
+            for s in record.supervisors
         ]
         rides = {
-            row["number"]: StoredRide(
+            row.number: StoredRide(
                 study_id=study.id,
-                **{n: row[n] for n in _RIDE},
-                actions=dataset.ride_of(row).actions.tobytes(),
+                **_values(row, RIDE),
+                actions=row.ride.actions.tobytes(),
             )
-            for row in record["rides"]
+            for row in record.rides
         }
         # In this order, so that ids grow as they did in the first store.
         for row in [*supervisors, *rides.values()]:
             session.add(row)
             session.flush()
-        for row in record["showings"]:
+        for shown in record.showings:
             showing = Showing(
-                supervisor_id=supervisors[row["supervisor"]].id,
-                ride_id=rides[row["ride"]].id,
-                **{n: row[n] for n in _SHOWING},
-                review=Review(**{n: row[n] for n in _REVIEW}),
+                supervisor_id=supervisors[shown.supervisor].id,
+                ride_id=rides[shown.ride].id,
+                **_values(shown, SHOWING),
+                review=Review(**_values(shown, REVIEW)),
             )
             session.add(showing)
             session.flush()
-    return str(facts["name"])
+        audit.note(session, store.who, "imported", chosen)
+    return chosen
 
 
-def _facts(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _values(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}

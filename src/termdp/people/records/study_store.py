@@ -5,10 +5,8 @@ change is on disk. The functions `record_…` work in a transaction of the calle
 the server can commit many answers at once (`server.writer`).
 """
 
-import dataclasses
 import re
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +14,26 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from termdp.people.driving.ride import MAX_SEED, Ride
-from termdp.people.records import plan, tokens
-from termdp.people.records.database import Database, UnreachableError
+from termdp.people.records import audit, tokens
+from termdp.people.records.database import (
+    ConflictError,
+    Database,
+    NotFoundError,
+    UnreachableError,
+)
+from termdp.people.records.fields import NAME_FORM
+from termdp.people.records.showings import (
+    ReviewInput,
+    first_open,
+    insert_rides,
+    now_ms,
+    own_showing,
+    plan_group,
+    record_live,
+    record_review,
+    supervisor_row,
+    unplanned,
+)
 from termdp.people.records.tables import (
     NAME_LENGTH,
     TEXT_LENGTH,
@@ -39,6 +55,7 @@ __all__ = [
     "StudyStore",
     "UnreachableError",
     "check_name",
+    "new_study",
     "record_join",
     "record_live",
     "record_review",
@@ -46,37 +63,17 @@ __all__ = [
 ]
 
 DEFAULT_DB = "people.db"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# Names of those who withdrew and left their stops.
+WITHDRAWN = "withdrawn-"
 KINDS = ("person", "simulated")
 DEFAULT_CONSENT = (
     "You will watch short rides of a driving game and stop those that make you feel "
     "uncomfortable. The moments of your stops, the reasons you give and the times of "
     "your answers are stored under the name on your invitation and used for research "
-    "on agents that learn from being stopped. You may close the page at any time; ask "
-    "who invited you to delete what you have sent."
+    "on agents that learn from being stopped. You may close the page at any time. You "
+    "may also withdraw at any time, on the first page: then everything is deleted, or "
+    "your stops are kept without your name, as you choose."
 )
-
-
-class NotFoundError(ValueError):
-    """What was asked for is not in the store."""
-
-
-class ConflictError(ValueError):
-    """What was asked for contradicts what the store already holds."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ReviewInput:
-    """What a supervisor sends about a showing; see `tables.Review`."""
-
-    client_id: str
-    stopped: bool
-    step: int = 0
-    latency_ms: int | None = None
-    reason: str | None = None
-    speed: float = 1.0
-    replays: int = 0
-    client_ms: int | None = None
 
 
 class StudyStore:
@@ -89,6 +86,8 @@ class StudyStore:
 
     def __init__(self, database: Database):
         self.database = database
+        # Who does what is done here, unless said otherwise.
+        self.who = audit.this_user()
 
     @classmethod
     def open(cls, url: str = DEFAULT_DB) -> Self:
@@ -134,28 +133,43 @@ class StudyStore:
         seed: int = 0,
     ) -> Study:
         """A new study without rides."""
-        check_name(name, "study name")
-        _check_text(title, "title")
-        if not consent.strip():
-            raise ValueError("expected a consent text, got an empty one")
-        _check_text(consent, "consent text")
-        _check_range("step_ms", step_ms, 20, 5000)
-        _check_range("repeat_share", repeat_share, 0, 1)
-        _check_range("seed", seed, 0, MAX_SEED)
-        study = Study(
-            name=name,
-            title=title or name,
-            consent=consent,
-            step_ms=step_ms,
-            repeat_share=float(repeat_share),
-            seed=seed,
-            created_ms=_now_ms(),
-        )
-        with self.database.writing() as session:
-            if _study_or_none(session, name) is not None:
-                raise ConflictError(f"expected a new study's name, but {name!r} exists")
-            session.add(study)
+        study = new_study(name, title, consent, step_ms, repeat_share, seed)
+        self.begin_study(study)
         return study
+
+    def begin_study(
+        self,
+        study: Study,
+        rides: Sequence[Ride] = (),
+        crashed: Sequence[bool] = (),
+        invites: Sequence[str] = (),
+        who: str | None = None,
+    ) -> dict[str, str]:
+        """A new study with its rides and invites: all of it, or nothing.
+
+        Args:
+            study: of `new_study`.
+            rides: its first rides.
+            crashed: for each, whether its last step ends the game.
+            invites: names of supervisors.
+            who: for the audit log.
+
+        Returns:
+            Invite tokens by name.
+        """
+        who = who or self.who
+        with self.database.writing() as session:
+            _check_new(session, study.name)
+            session.add(study)
+            session.flush()
+            insert_rides(session, study.id, rides, crashed, live=False)
+            audit.note(session, who, f"created with {len(rides)} rides", study.name)
+            return _invite(session, study, invites, "person", who)
+
+    def check_new(self, name: str) -> None:
+        """Refuse the name of a study that exists."""
+        with self.database.reading() as session:
+            _check_new(session, name)
 
     def study(self, name: str) -> Study:
         """A study by its name."""
@@ -182,11 +196,16 @@ class StudyStore:
         """Remember where a study's fitted observer is."""
         with self.database.writing() as session:
             _study(session, study).observer = path
+            audit.note(session, self.who, "fitted an observer", study)
 
     # Rides
 
     def add_rides(
-        self, study: str, rides: Sequence[Ride], crashed: Sequence[bool]
+        self,
+        study: str,
+        rides: Sequence[Ride],
+        crashed: Sequence[bool],
+        who: str | None = None,
     ) -> list[int]:
         """Add recorded rides to a study; returns their ids.
 
@@ -194,10 +213,12 @@ class StudyStore:
             study: its name.
             rides: the rides.
             crashed: for each, whether its last step ends the game.
+            who: for the audit log.
         """
         with self.database.writing() as session:
             found = _study(session, study)
-            rows = _insert_rides(session, found.id, rides, crashed, live=False)
+            rows = insert_rides(session, found.id, rides, crashed, live=False)
+            audit.note(session, who or self.who, f"added {len(rides)} rides", study)
             return [row.id for row in rows]
 
     def rides(self, study: str, live: bool | None = False) -> list[StoredRide]:
@@ -213,41 +234,41 @@ class StudyStore:
     # Supervisors
 
     def invite(self, study: str, name: str, kind: str = "person") -> str:
-        """A fresh invite token for a supervisor; an older one is void from then on."""
-        check_name(name, "supervisor's name")
-        if kind not in KINDS:
-            raise ValueError(f"expected a kind ({', '.join(KINDS)}), got {kind!r}")
-        token = tokens.make()
+        """A fresh invite token for a supervisor; see `invite_all`."""
+        return self.invite_all(study, [name], kind)[name]
+
+    def invite_all(
+        self,
+        study: str,
+        names: Sequence[str],
+        kind: str = "person",
+        who: str | None = None,
+    ) -> dict[str, str]:
+        """Fresh invite tokens for supervisors, for all of them or for none.
+
+        Whoever was invited before must use the new link: the old one and the login that
+        came of it are void.
+        """
         with self.database.writing() as session:
             found = _study(session, study)
-            supervisor = session.scalars(
-                select(Supervisor).where(
-                    Supervisor.study_id == found.id, Supervisor.name == name
-                )
-            ).one_or_none()
-            if supervisor is None:
-                supervisor = Supervisor(
-                    study_id=found.id, name=name, kind=kind, created_ms=_now_ms()
-                )
-                session.add(supervisor)
-            elif supervisor.kind != kind:
-                raise ConflictError(
-                    f"expected kind {supervisor.kind!r} for {name!r}, got {kind!r}: a "
-                    "supervisor stays what it is"
-                )
-            supervisor.invite_hash = tokens.digest(token)
-            supervisor.nonce_hash = None
-        return token
+            return _invite(session, found, names, kind, who or self.who)
 
-    def invited(self, token: str) -> tuple[Study, Supervisor]:
-        """Whom an invite is for."""
+    def invited(
+        self, token: str, days: float = tokens.DAYS
+    ) -> tuple[Study, Supervisor]:
+        """Whom an invite is for, if it is not older than so many days."""
         with self.database.reading() as session:
-            return _invited(session, token)
+            return _invited(session, token, days)
 
     def supervisor_of(self, token: str) -> tuple[Study, Supervisor] | None:
         """Who sends this token; None if nobody."""
         with self.database.reading() as session:
             return _supervisor(session, Supervisor.token_hash, token)
+
+    def sign_out(self, supervisor_id: int) -> None:
+        """Make a supervisor's login void, and the link that it came of."""
+        with self.database.writing() as session:
+            revoke(supervisor_row(session, supervisor_id))
 
     def supervisors(self, study: str) -> list[Supervisor]:
         """A study's supervisors, in the order of their invitation."""
@@ -262,16 +283,15 @@ class StudyStore:
     def next_showing(self, supervisor_id: int) -> Showing | None:
         """The showing that comes next; None when all rides have been reviewed."""
         with self.database.reading() as session:
-            found = _first_open(session, supervisor_id)
+            found = first_open(session, supervisor_id)
         if found is not None:
             return found
         with self.database.writing() as session:
             # Another tab of the same supervisor may plan at this moment: wait for it.
-            query = select(Supervisor).where(Supervisor.id == supervisor_id)
-            supervisor = session.scalars(query.with_for_update()).one()
-            found = _first_open(session, supervisor_id)
-            if found is None and _plan_group(session, supervisor):
-                found = _first_open(session, supervisor_id)
+            supervisor = supervisor_row(session, supervisor_id, lock=True)
+            found = first_open(session, supervisor_id)
+            if found is None and plan_group(session, supervisor):
+                found = first_open(session, supervisor_id)
             return found
 
     def progress(self, supervisor_id: int) -> tuple[int, int]:
@@ -283,19 +303,19 @@ class StudyStore:
             .where(Showing.supervisor_id == supervisor_id, ~StoredRide.live)
         )
         with self.database.reading() as session:
-            supervisor = session.get_one(Supervisor, supervisor_id)
+            supervisor = supervisor_row(session, supervisor_id)
             done = session.scalar(planned.join(Showing.review)) or 0
             total = session.scalar(planned) or 0
-            return done, total + len(_unplanned(session, supervisor))
+            return done, total + len(unplanned(session, supervisor))
 
     def showing(self, supervisor_id: int, showing_id: int) -> Showing:
         """A showing of this supervisor, marked as shown."""
         with self.database.reading() as session:
-            found = _own_showing(session, supervisor_id, showing_id)
+            found = own_showing(session, supervisor_id, showing_id)
         if found.shown_ms is None:
             with self.database.writing() as session:
-                found = _own_showing(session, supervisor_id, showing_id)
-                found.shown_ms = found.shown_ms or _now_ms()
+                found = own_showing(session, supervisor_id, showing_id)
+                found.shown_ms = found.shown_ms or now_ms()
         return found
 
     def showings(self, study: str) -> list[Showing]:
@@ -312,7 +332,7 @@ class StudyStore:
     def set_reason(self, supervisor_id: int, showing_id: int, reason: str) -> None:
         """Say afterwards why."""
         with self.database.writing() as session:
-            review = _own_showing(session, supervisor_id, showing_id).review
+            review = own_showing(session, supervisor_id, showing_id).review
             if review is None:
                 raise ConflictError(
                     "expected a reviewed ride, got one without stop or end"
@@ -330,7 +350,8 @@ class StudyStore:
             known = session.scalars(query).one_or_none()
             if known is not None:
                 return known
-            drive.supervisor_id, drive.created_ms = supervisor_id, _now_ms()
+            supervisor_row(session, supervisor_id)
+            drive.supervisor_id, drive.created_ms = supervisor_id, now_ms()
             session.add(drive)
             return drive
 
@@ -360,7 +381,13 @@ class StudyStore:
 # In a transaction of the caller
 
 
-def record_join(session: Session, invite: str, nonce: str, consent_hash: str) -> str:
+def record_join(
+    session: Session,
+    invite: str,
+    nonce: str,
+    consent_hash: str,
+    days: float = tokens.DAYS,
+) -> str:
     """Use an invite: record the consent, give the token for all further requests.
 
     Args:
@@ -369,9 +396,10 @@ def record_join(session: Session, invite: str, nonce: str, consent_hash: str) ->
         nonce: made by the browser; the same one may join again if the answer was lost,
             another one may not.
         consent_hash: digest of the consent text that was agreed to.
+        days: how old the invite may be.
     """
     token = tokens.make()
-    study, supervisor = _invited(session, invite)
+    study, supervisor = _invited(session, invite, days)
     if consent_hash != tokens.digest(study.consent):
         raise ConflictError(
             "expected the consent to the study's present text, got one to "
@@ -384,74 +412,10 @@ def record_join(session: Session, invite: str, nonce: str, consent_hash: str) ->
         )
     supervisor.nonce_hash = tokens.digest(nonce)
     supervisor.token_hash = tokens.digest(token)
+    supervisor.token_ms = now_ms()
     supervisor.consent_hash = consent_hash
-    supervisor.joined_ms = supervisor.joined_ms or _now_ms()
+    supervisor.joined_ms = supervisor.joined_ms or now_ms()
     return token
-
-
-def record_live(
-    session: Session, supervisor_id: int, ride: Ride, crashed: bool
-) -> Showing:
-    """Add a ride that was made for one supervisor, and its showing."""
-    supervisor = session.get_one(Supervisor, supervisor_id)
-    (row,) = _insert_rides(session, supervisor.study_id, [ride], [crashed], live=True)
-    showing = Showing(
-        supervisor=supervisor,
-        ride=row,
-        position=_next_position(session, supervisor_id),
-        is_repeat=False,
-        shown_ms=_now_ms(),
-    )
-    session.add(showing)
-    session.flush()
-    return showing
-
-
-def record_review(
-    session: Session, supervisor_id: int, showing_id: int, given: ReviewInput
-) -> Review:
-    """Record a stop, or that there was none.
-
-    The same input may come again (its answer may have been lost): it is recorded once.
-    A different one for the same showing is a `ConflictError`.
-    """
-    showing = _own_showing(session, supervisor_id, showing_id)
-    known = showing.review
-    if known is not None:
-        if known.client_id == given.client_id:
-            return known
-        said = f"stopped at step {known.step}" if known.stopped else "is over"
-        raise ConflictError(f"this ride {said} already: the first answer counts")
-    last = len(showing.ride.actions) - 1
-    if given.stopped:
-        _check_moment(given.step, last, showing.ride.crashed)
-    arrived = _now_ms()
-    review = Review(
-        client_id=given.client_id,
-        stopped=given.stopped,
-        step=given.step if given.stopped else last,
-        latency_ms=given.latency_ms if given.stopped else None,
-        reason=given.reason or None,
-        speed=given.speed,
-        replays=given.replays,
-        skew_ms=None if given.client_ms is None else given.client_ms - arrived,
-        created_ms=arrived,
-    )
-    showing.review = review
-    session.flush()
-    return review
-
-
-def _check_moment(step: int, last: int, crashed: bool) -> None:
-    """A stop must come before the ride's own end; a crash comes before a stop."""
-    if step > last:
-        raise ConflictError(
-            f"this ride is over after step {last}: a stop at {step} comes too late"
-        )
-    if step == last and crashed:
-        raise ConflictError(
-            f"this ride ends by a crash at step {last}: a stop there comes too late"
-        )
 
 
 # Queries
@@ -470,6 +434,11 @@ def _study(session: Session, name: str) -> Study:
     return study
 
 
+def _check_new(session: Session, name: str) -> None:
+    if _study_or_none(session, name) is not None:
+        raise ConflictError(f"expected a new study's name, but {name!r} exists")
+
+
 def _supervisor(
     session: Session, column: Any, token: str
 ) -> tuple[Study, Supervisor] | None:
@@ -482,14 +451,61 @@ def _supervisor(
     return None if row is None else (row[0], row[1])
 
 
-def _invited(session: Session, token: str) -> tuple[Study, Supervisor]:
+def _invited(session: Session, token: str, days: float) -> tuple[Study, Supervisor]:
     found = _supervisor(session, Supervisor.invite_hash, token)
     if found is None:
         raise NotFoundError(
             "this invite link is not valid: it may be mistyped or replaced by a newer "
             "one; ask for another"
         )
+    if tokens.is_older(found[1].invite_ms, days, now_ms()):
+        raise NotFoundError(
+            f"this invite link is older than {days:g} days: ask for another"
+        )
     return found
+
+
+def _invite(
+    session: Session, study: Study, names: Iterable[str], kind: str, who: str
+) -> dict[str, str]:
+    """Invite tokens by name; see `StudyStore.invite_all`."""
+    if kind not in KINDS:
+        raise ValueError(f"expected a kind ({', '.join(KINDS)}), got {kind!r}")
+    made = {}
+    for name in dict.fromkeys(names):
+        check_name(name, "supervisor's name")
+        if name.startswith(WITHDRAWN):
+            raise ValueError(
+                f"expected a supervisor's name that does not begin with {WITHDRAWN}, "
+                f"got {name!r}: such names are given to those who withdrew"
+            )
+        query = select(Supervisor).where(
+            Supervisor.study_id == study.id, Supervisor.name == name
+        )
+        supervisor = session.scalars(query).one_or_none()
+        if supervisor is None:
+            supervisor = Supervisor(
+                study_id=study.id, name=name, kind=kind, created_ms=now_ms()
+            )
+            session.add(supervisor)
+        elif supervisor.kind != kind:
+            raise ConflictError(
+                f"expected kind {supervisor.kind!r} for {name!r}, got {kind!r}: a "
+                "supervisor stays what it is"
+            )
+        made[name] = tokens.make()
+        revoke(supervisor)
+        supervisor.invite_hash = tokens.digest(made[name])
+        supervisor.invite_ms = now_ms()
+        audit.note(session, who, "invited", study.name, name)
+    session.flush()
+    return made
+
+
+def revoke(supervisor: Supervisor) -> None:
+    """Make a supervisor's invite and login void, in a transaction of the caller."""
+    supervisor.invite_hash = supervisor.nonce_hash = supervisor.token_hash = None
+    supervisor.invite_ms = supervisor.token_ms = None
 
 
 def _count(session: Session, table: Any, study_id: int) -> int:
@@ -511,115 +527,35 @@ def _count_reviews(session: Session, study_id: int) -> dict[str, int]:
     }
 
 
-def _insert_rides(
-    session: Session,
-    study_id: int,
-    rides: Sequence[Ride],
-    crashed: Sequence[bool],
-    live: bool,
-) -> list[StoredRide]:
-    """Add rides, numbered on from those that are there."""
-    # Two inserts at once must not give the same number: one waits for the other.
-    session.execute(select(Study.id).where(Study.id == study_id).with_for_update())
-    last = session.scalar(
-        select(func.max(StoredRide.number)).where(StoredRide.study_id == study_id)
-    )
-    first = 0 if last is None else last + 1
-    rows = [
-        StoredRide(
-            study_id=study_id,
-            number=first + index,
-            seed=ride.seed,
-            driver=ride.driver,
-            actions=ride.actions.tobytes(),
-            crashed=bool(crash),
-            live=live,
-            created_ms=_now_ms(),
-        )
-        for index, (ride, crash) in enumerate(zip(rides, crashed, strict=True))
-    ]
-    session.add_all(rows)
-    session.flush()
-    return rows
-
-
-def _own_showing(session: Session, supervisor_id: int, showing_id: int) -> Showing:
-    query = select(Showing).where(
-        Showing.id == showing_id, Showing.supervisor_id == supervisor_id
-    )
-    found = session.scalars(query).one_or_none()
-    if found is None:
-        raise NotFoundError(f"expected one of your rides, got {showing_id}")
-    return found
-
-
-def _first_open(session: Session, supervisor_id: int) -> Showing | None:
-    """The first showing without a review, those of the Ride page aside."""
-    query = (
-        select(Showing)
-        .join(Showing.ride)
-        .outerjoin(Showing.review)
-        .where(
-            Showing.supervisor_id == supervisor_id,
-            ~StoredRide.live,
-            Review.id.is_(None),
-        )
-        .order_by(Showing.position)
-        .limit(1)
-    )
-    return session.scalars(query).one_or_none()
-
-
-def _next_position(session: Session, supervisor_id: int) -> int:
-    query = select(func.max(Showing.position))
-    last = session.scalar(query.where(Showing.supervisor_id == supervisor_id))
-    return 0 if last is None else last + 1
-
-
-def _unplanned(session: Session, supervisor: Supervisor) -> list[int]:
-    """Recorded rides that this supervisor has not been given, by number."""
-    given = select(Showing.ride_id).where(Showing.supervisor_id == supervisor.id)
-    query = select(StoredRide.id).where(
-        StoredRide.study_id == supervisor.study_id,
-        ~StoredRide.live,
-        StoredRide.id.not_in(given),
-    )
-    return list(session.scalars(query.order_by(StoredRide.number)))
-
-
-def _plan_group(session: Session, supervisor: Supervisor) -> bool:
-    """Give the supervisor the next group of rides; False if there are no more."""
-    rides = _unplanned(session, supervisor)[: plan.GROUP]
-    if not rides:
-        return False
-    study = session.get_one(Study, supervisor.study_id)
-    first = _next_position(session, supervisor.id)
-    rng = np.random.default_rng([study.seed, supervisor.id, first])
-    planned = plan.showings(rides, study.repeat_share, rng)
-    for position, (ride_id, is_repeat) in enumerate(planned, start=first):
-        session.add(
-            Showing(
-                supervisor_id=supervisor.id,
-                ride_id=ride_id,
-                position=position,
-                is_repeat=is_repeat,
-            )
-        )
-    session.flush()
-    return True
-
-
 # Values
 
 
-def check_name(name: str, what: str = "name") -> str:
-    """Names are parts of addresses and of file names."""
-    if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH:
-        raise ValueError(
-            f"expected a {what} of at most {NAME_LENGTH} letters, digits, '.', '_' or "
-            f"'-', beginning with a letter or digit, got {name!r}"
-        )
-    return name
+def new_study(
+    name: str,
+    title: str = "",
+    consent: str = DEFAULT_CONSENT,
+    step_ms: int = 200,
+    repeat_share: float = 0.1,
+    seed: int = 0,
+) -> Study:
+    """A study that is in no store yet; see `StudyStore.begin_study`."""
+    check_name(name, "study name")
+    _check_text(title, "title")
+    if not consent.strip():
+        raise ValueError("expected a consent text, got an empty one")
+    _check_text(consent, "consent text")
+    _check_range("step_ms", step_ms, 20, 5000)
+    _check_range("repeat_share", repeat_share, 0, 1)
+    _check_range("seed", seed, 0, MAX_SEED)
+    return Study(
+        name=name,
+        title=title or name,
+        consent=consent,
+        step_ms=step_ms,
+        repeat_share=float(repeat_share),
+        seed=seed,
+        created_ms=now_ms(),
+    )
 
 
 def to_ride(row: StoredRide) -> Ride:
@@ -627,9 +563,14 @@ def to_ride(row: StoredRide) -> Ride:
     return Ride(row.seed, row.driver, np.frombuffer(row.actions, np.uint8))
 
 
-def _now_ms() -> int:
-    """The server's clock, as stored."""
-    return time.time_ns() // 1_000_000
+def check_name(name: str, what: str = "name") -> str:
+    """Names are parts of addresses and of file names."""
+    if not re.fullmatch(NAME_FORM, name):
+        raise ValueError(
+            f"expected a {what} of at most {NAME_LENGTH} letters, digits, '.', '_' or "
+            f"'-', beginning with a letter or digit, got {name!r}"
+        )
+    return name
 
 
 def _check_text(text: str, what: str) -> None:

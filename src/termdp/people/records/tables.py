@@ -74,7 +74,9 @@ class Supervisor(Base):
         token_hash: digest of the token that its requests carry; None before joining.
         consent_hash: digest of the consent text that was agreed to.
         joined_ms: when they agreed and joined; None before.
-        created_ms: when invited.
+        created_ms: when invited first.
+        invite_ms: when the invite link was made; None without one.
+        token_ms: when the token was made; None without one.
     """
 
     __tablename__ = "supervisors"
@@ -89,6 +91,8 @@ class Supervisor(Base):
     consent_hash: Mapped[str | None] = mapped_column(String(64))
     joined_ms: Mapped[int | None] = mapped_column(BigInteger)
     created_ms: Mapped[int] = mapped_column(BigInteger)
+    invite_ms: Mapped[int | None] = mapped_column(BigInteger)
+    token_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class StoredRide(Base):
@@ -204,3 +208,23 @@ class Drive(Base):
     overtaken: Mapped[int] = mapped_column(Integer)
     crashed: Mapped[bool] = mapped_column(Boolean)
     created_ms: Mapped[int] = mapped_column(BigInteger)
+
+
+class AuditEntry(Base):
+    """Something that was done to a store, apart from reviewing.
+
+    Attributes:
+        at_ms: when.
+        who: `admin`, the user of a command, or a participant who withdrew.
+        what: in words.
+        study: of which study; None for the whole store.
+        person: whom it was about; None for nobody in particular.
+    """
+
+    __tablename__ = "audit"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at_ms: Mapped[int] = mapped_column(BigInteger)
+    who: Mapped[str] = mapped_column(Text)
+    what: Mapped[str] = mapped_column(Text)
+    study: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    person: Mapped[str | None] = mapped_column(String(NAME_LENGTH))

@@ -14,6 +14,9 @@ ADMIN_VARIABLE = "TERMDP_ADMIN_TOKEN"
 # A token that was replaced by another one works for this long at most.
 REMEMBERED_SECONDS = 5.0
 MAX_REMEMBERED = 10_000
+# Invites and tokens work for this many days unless the server is told otherwise.
+DAYS = 30.0
+MS_PER_DAY = 86_400_000
 
 
 class Known:
@@ -34,6 +37,10 @@ class Known:
             self._found.clear()
         self._found[digest(token)] = (self.clock(), found)
 
+    def clear(self) -> None:
+        """Ask the database about everybody again."""
+        self._found.clear()
+
 
 def make() -> str:
     """A new token of 256 random bits, fit for addresses."""
@@ -48,6 +55,11 @@ def digest(token: str) -> str:
 def is_well_formed(token: object) -> bool:
     """Whether this could be a token at all."""
     return isinstance(token, str) and re.fullmatch(FORM, token) is not None
+
+
+def is_older(since_ms: int | None, days: float, now_ms: int) -> bool:
+    """Whether something made at a moment is past its days; unknown moments are."""
+    return since_ms is None or now_ms - since_ms > days * MS_PER_DAY
 
 
 def same(digest_a: str, digest_b: str) -> bool:

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people.records import tokens
-from termdp.people.records.study_store import StudyStore, to_ride
+from termdp.people.records import audit, tokens
+from termdp.people.records.database import Database
+from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
 from termdp.people.server.api import store_call, who
@@ -26,6 +27,8 @@ from termdp.people.server.bodies import (
     read_body,
 )
 from termdp.people.server.limits import bearer
+
+MAX_ENTRIES = 500
 
 
 def must_be_admin(request: Request) -> None:
@@ -45,39 +48,60 @@ async def studies(request: Request) -> Response:
 
 
 async def create_study(request: Request) -> Response:
-    """A new study without rides."""
+    """A new study, with rides of the server's drivers if wanted: all, or nothing."""
     must_be_admin(request)
-    body = await read_body(request, StudyBody)
-    study = await store_call(request.app.state.store.create_study, **asdict(body))
+    body = asdict(await read_body(request, StudyBody))
+    count, steps = body.pop("rides"), body.pop("steps")
+    study = new_study(**body)
+    driven: tuple[Any, Any] = ((), ())
+    if count:
+        driven = await _drive(request, count, steps, study.seed)
+    store = request.app.state.store
+    await store_call(store.begin_study, study, *driven, who=audit.ADMIN)
     return JSONResponse({"study": study.name}, 201)
 
 
 async def add_rides(request: Request) -> Response:
     """Let the server's drivers drive rides for a study."""
-    from termdp.people.driving.rides import record_rides
-
     must_be_admin(request)
     body = await read_body(request, RidesBody)
-    state = request.app.state
-    name = request.path_params["study"]
-    await store_call(state.store.study, name)
-    drivers = await run_in_threadpool(state.ride_pool.drivers)
-    wanted = (body.count, body.steps, body.seed)
-    driven = await run_in_threadpool(record_rides, drivers, *wanted)
-    await store_call(state.store.add_rides, name, *driven)
+    store, name = request.app.state.store, request.path_params["study"]
+    await store_call(store.study, name)
+    driven = await _drive(request, body.count, body.steps, body.seed)
+    await store_call(store.add_rides, name, *driven, who=audit.ADMIN)
     return JSONResponse({"study": name, "added": body.count}, 201)
 
 
+async def _drive(request: Request, count: int, steps: int, seed: int) -> Any:
+    """Rides of the server's drivers, and which of them crash."""
+    from termdp.people.driving.rides import record_rides
+
+    drivers = await run_in_threadpool(request.app.state.ride_pool.drivers)
+    return await run_in_threadpool(record_rides, drivers, count, steps, seed)
+
+
 async def invite(request: Request) -> Response:
-    """Invite tokens, one per name; shown this once."""
+    """Invite tokens, one per name, shown this once: for all names, or for none."""
     must_be_admin(request)
     body = await read_body(request, InvitesBody)
-    store, study = request.app.state.store, request.path_params["study"]
-    made = {
-        name: await store_call(store.invite, study, name, body.kind)
-        for name in body.names
-    }
+    state, study = request.app.state, request.path_params["study"]
+    made = await store_call(
+        state.store.invite_all, study, body.names, body.kind, who=audit.ADMIN
+    )
+    state.known.clear()
     return JSONResponse({"study": study, "invites": made}, 201)
+
+
+async def audit_log(request: Request) -> Response:
+    """What was done, newest first."""
+    must_be_admin(request)
+    database = request.app.state.store.database
+    return JSONResponse({"entries": await store_call(_audit_log, database)})
+
+
+def _audit_log(database: Database) -> list[dict[str, Any]]:
+    with database.reading() as session:
+        return audit.entries(session)[:MAX_ENTRIES]
 
 
 # Results
@@ -203,7 +227,7 @@ async def export(request: Request) -> Response:
     folder = tempfile.TemporaryDirectory(prefix="termdp-export-")
     path = Path(folder.name) / "study.parquet"
     try:
-        await store_call(export_study, store, name, path)
+        await store_call(export_study, store, name, path, audit.ADMIN)
     except BaseException:
         folder.cleanup()
         raise
@@ -218,6 +242,7 @@ async def export(request: Request) -> Response:
 STUDY = "/api/admin/studies/{study:str}"
 ROUTES = [
     Route("/api/results", own_results),
+    Route("/api/admin/audit", audit_log),
     Route("/api/admin/studies", studies),
     Route("/api/admin/studies", create_study, methods=["POST"]),
     Route(f"{STUDY}/rides", add_rides, methods=["POST"]),

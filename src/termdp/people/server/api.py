@@ -16,6 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from termdp.people.records import tokens
+from termdp.people.records.database import Database
+from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import (
     ReviewInput,
     record_join,
@@ -29,6 +31,7 @@ from termdp.people.records.tables import (
     Study,
     Supervisor,
 )
+from termdp.people.records.withdrawal import PARTICIPANT, person_data, record_forget
 from termdp.people.server.bodies import (
     DRIVE_STEPS,
     DriveBody,
@@ -39,6 +42,7 @@ from termdp.people.server.bodies import (
     ReasonBody,
     RefusedError,
     StopBody,
+    WithdrawBody,
     read_body,
 )
 from termdp.people.server.limits import bearer
@@ -74,6 +78,11 @@ async def who(request: Request) -> tuple[Study, Supervisor]:
         raise RefusedError(
             401, "expected the token of a supervisor: join by your invite link first"
         )
+    days = request.app.state.settings.token_days
+    if tokens.is_older(found[1].token_ms, days, now_ms()):
+        raise RefusedError(
+            401, f"this login is older than {days:g} days: ask for a new invite link"
+        )
     return found
 
 
@@ -91,7 +100,10 @@ def showing_id(request: Request) -> int:
 async def invite(request: Request) -> Response:
     """What an invite is for, and the text to agree to."""
     body = await read_body(request, InviteBody)
-    study, supervisor = await store_call(request.app.state.store.invited, body.invite)
+    state = request.app.state
+    study, supervisor = await store_call(
+        state.store.invited, body.invite, state.settings.token_days
+    )
     return JSONResponse(
         {
             "study": study.name,
@@ -111,13 +123,17 @@ async def guest(request: Request) -> Response:
     body = await read_body(request, GuestBody)
     study = state.settings.practice if body.study is None else body.study
     unique = f"{body.name[: NAME_LENGTH - 9]}-{secrets.token_hex(4)}"
-    return JSONResponse({"invite": await store_call(state.store.invite, study, unique)})
+    made = await store_call(state.store.invite_all, study, [unique], who="guest")
+    return JSONResponse({"invite": made[unique]})
 
 
 async def join(request: Request) -> Response:
     """Record the consent and hand out the token for all further requests."""
     body = await read_body(request, JoinBody)
-    granted = await write(request, lambda session: record_join(session, **asdict(body)))
+    days = request.app.state.settings.token_days
+    granted = await write(
+        request, lambda session: record_join(session, **asdict(body), days=days)
+    )
     return JSONResponse({"token": granted})
 
 
@@ -135,6 +151,44 @@ async def me(request: Request) -> Response:
             "total": total,
         }
     )
+
+
+# Leaving
+
+
+async def sign_out(request: Request) -> Response:
+    """End this login everywhere; a new invite begins another one."""
+    _, supervisor = await who(request)
+    state = request.app.state
+    await store_call(state.store.sign_out, supervisor.id)
+    state.known.clear()
+    return JSONResponse({"signed_out": True})
+
+
+async def own_data(request: Request) -> Response:
+    """All that is stored about the person who asks."""
+    _, supervisor = await who(request)
+    database = request.app.state.store.database
+    return JSONResponse(await store_call(_own_data, database, supervisor.id))
+
+
+def _own_data(database: Database, supervisor_id: int) -> dict[str, Any]:
+    with database.reading() as session:
+        return person_data(session, supervisor_id)
+
+
+async def withdraw(request: Request) -> Response:
+    """Take the person who asks out of the study, for good."""
+    _, supervisor = await who(request)
+    keep = (await read_body(request, WithdrawBody)).keep_stops
+    gone = await write(
+        request,
+        lambda session: record_forget(session, supervisor.id, keep, PARTICIPANT),
+    )
+    state = request.app.state
+    state.known.clear()
+    await store_call(state.store.database.scrub)
+    return JSONResponse({"reviews": gone.reviews, "kept": keep})
 
 
 # Watching
@@ -291,6 +345,9 @@ ROUTES = [
     Route("/api/guest", guest, methods=["POST"]),
     Route("/api/join", join, methods=["POST"]),
     Route("/api/me", me),
+    Route("/api/me/data", own_data),
+    Route("/api/sign-out", sign_out, methods=["POST"]),
+    Route("/api/withdraw", withdraw, methods=["POST"]),
     Route("/api/next", next_ride),
     Route("/api/showings/{showing:int}", showing),
     Route("/api/showings/{showing:int}/stop", stop, methods=["POST"]),

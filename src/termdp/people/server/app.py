@@ -23,6 +23,7 @@ from termdp.people.records.study_store import (
     StudyStore,
     UnreachableError,
 )
+from termdp.people.records.tokens import DAYS
 from termdp.people.server import admin_api, api, limits
 from termdp.people.server.bodies import RefusedError
 from termdp.people.server.ride_pool import RidePool, scripted_drivers
@@ -43,6 +44,7 @@ class Settings:
         tokens: whether supervisors need an invite; without, anybody may join.
         steps: longest ride on the Ride page.
         practice: the study that visitors without an invite join.
+        token_days: how long an invite works, and the login that comes of it.
         allowed_hosts: names under which the server may be addressed.
         supervisor_rate: requests of one supervisor.
         address_rate: requests of one network address without a good token.
@@ -51,6 +53,7 @@ class Settings:
     tokens: bool = True
     steps: int = 250
     practice: str = "practice"
+    token_days: float = DAYS
     allowed_hosts: tuple[str, ...] = ("*",)
     supervisor_rate: limits.Rate = limits.SUPERVISOR_RATE
     address_rate: limits.Rate = limits.ADDRESS_RATE

@@ -12,18 +12,32 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 
-from termdp.people.driving.ride import MAX_SEED, MAX_STEPS
 from termdp.people.records import tokens
+from termdp.people.records.fields import (
+    LARGEST,
+    ClientId,
+    Latency,
+    Reason,
+    Replays,
+    Seed,
+    Share,
+    Speed,
+    Step,
+    StepMs,
+    Text,
+    description,
+    digits,
+    form,
+    text,
+    whole,
+)
 from termdp.people.records.study_store import DEFAULT_CONSENT
-from termdp.people.records.tables import NAME_LENGTH, REASON_LENGTH, TEXT_LENGTH
+from termdp.people.records.tables import NAME_LENGTH
 
-MAX_LATENCY_MS = 600_000
 DRIVE_STEPS = 2000
 MAX_RIDES = 5000
 MAX_INVITES = 500
 _LONGEST_SHOWN = 40
-# What any database can hold: no null characters, no halves of surrogate pairs.
-_PLAIN = r"^[^\x00\ud800-\udfff]*\Z"
 
 
 class RefusedError(Exception):
@@ -35,45 +49,10 @@ class RefusedError(Exception):
         self.sentence = sentence
 
 
-def _whole(low: int, high: int) -> Meta:
-    words = f"a whole number from {low} to {high}"
-    return Meta(ge=low, le=high, description=words)
-
-
-def _number(low: float, high: float) -> Meta:
-    return Meta(ge=low, le=high, description=f"a number from {low:g} to {high:g}")
-
-
-def _text(longest: int) -> Meta:
-    words = f"plain text of at most {longest} characters"
-    return Meta(max_length=longest, pattern=_PLAIN, description=words)
-
-
-Name = Annotated[str, _text(NAME_LENGTH)]
-Text = Annotated[str, _text(TEXT_LENGTH)]
-Reason = Annotated[str, _text(REASON_LENGTH)]
-Seed = Annotated[int, _whole(0, MAX_SEED)]
+# The store says more exactly what a name is.
+Name = Annotated[str, text(NAME_LENGTH)]
 Token = Annotated[
-    str,
-    Meta(
-        pattern=rf"^{tokens.FORM}\Z",
-        description="a token of 16 to 128 letters, digits, '-' or '_'",
-    ),
-]
-# Made up by the sender, the same in every retry.
-ClientId = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_-]{8,64}\Z",
-        description="8 to 64 letters, digits, '-' or '_'",
-    ),
-]
-Actions = Annotated[
-    str,
-    Meta(
-        pattern=rf"^[012]{{1,{DRIVE_STEPS}}}\Z",
-        description=f"1 to {DRIVE_STEPS} digits 0, 1 and 2",
-    ),
+    str, form(tokens.FORM, "a token of 16 to 128 letters, digits, '-' or '_'")
 ]
 Names = Annotated[
     list[Name],
@@ -108,23 +87,23 @@ class JoinBody(Body, frozen=True, kw_only=True):
 
     invite: Token
     nonce: Token
-    consent_hash: Annotated[str, _text(64)]
+    consent_hash: Annotated[str, text(64)]
 
 
 class FinishBody(Body, frozen=True, kw_only=True):
     """`POST /api/showings/ID/finish`."""
 
     client_id: ClientId = msgspec.field(name="id")
-    speed: Annotated[float, _number(0.05, 20)] = 1.0
-    replays: Annotated[int, _whole(0, 10_000)] = 0
-    client_ms: Annotated[int, _whole(-(2**53), 2**53)] | None = None
+    speed: Speed = 1.0
+    replays: Replays = 0
+    client_ms: Annotated[int, whole(-LARGEST, LARGEST)] | None = None
 
 
 class StopBody(FinishBody, frozen=True, kw_only=True):
     """`POST /api/showings/ID/stop`."""
 
-    step: Annotated[int, _whole(0, MAX_STEPS)]
-    latency_ms: Annotated[int, _whole(0, MAX_LATENCY_MS)]
+    step: Step
+    latency_ms: Latency
     reason: Reason = ""
 
 
@@ -140,7 +119,13 @@ class DriveBody(Body, frozen=True, kw_only=True):
 
     client_id: ClientId = msgspec.field(name="id")
     seed: Seed
-    actions: Actions
+    actions: Annotated[str, digits(DRIVE_STEPS)]
+
+
+class WithdrawBody(Body, frozen=True, kw_only=True):
+    """`POST /api/withdraw`."""
+
+    keep_stops: Annotated[bool, Meta(description="true or false")]
 
 
 class StudyBody(Body, frozen=True, kw_only=True):
@@ -149,16 +134,18 @@ class StudyBody(Body, frozen=True, kw_only=True):
     name: Name
     title: Text = ""
     consent: Text = DEFAULT_CONSENT
-    step_ms: Annotated[int, _whole(20, 5000)] = 200
-    repeat_share: Annotated[float, _number(0, 1)] = 0.1
+    step_ms: StepMs = 200
+    repeat_share: Share = 0.1
     seed: Seed = 0
+    rides: Annotated[int, whole(0, MAX_RIDES)] = 0
+    steps: Annotated[int, whole(1, 2000)] = 200
 
 
 class RidesBody(Body, frozen=True, kw_only=True):
     """`POST /api/admin/studies/NAME/rides`."""
 
-    count: Annotated[int, _whole(1, MAX_RIDES)]
-    steps: Annotated[int, _whole(1, 2000)] = 200
+    count: Annotated[int, whole(1, MAX_RIDES)]
+    steps: Annotated[int, whole(1, 2000)] = 200
     seed: Seed = 0
 
 
@@ -202,7 +189,7 @@ def _no_constant(name: str) -> None:
 def _sentence(problem: str, values: dict[str, Any], kind: type[Body]) -> str:
     """What is wrong with a body, given msgspec's message."""
     expected = {
-        field.encode_name: _description(field.type)
+        field.encode_name: description(field.type)
         for field in msgspec.structs.fields(kind)
     }
     unknown = sorted(values.keys() - expected.keys())
@@ -215,15 +202,6 @@ def _sentence(problem: str, values: dict[str, Any], kind: type[Body]) -> str:
     place = re.search(r"`\$\.(\w+)", problem)
     name = place[1] if place else ""
     return f"expected {name} to be {expected[name]}, got {_shown(values[name])}"
-
-
-def _description(annotation: Any) -> str:
-    """The words of an annotated type, or of the one in an optional type."""
-    for part in (annotation, *getattr(annotation, "__args__", ())):
-        for meta in getattr(part, "__metadata__", ()):
-            if isinstance(meta, Meta) and meta.description:
-                return meta.description
-    raise TypeError(f"expected a type with a description, got {annotation}")
 
 
 def _shown(value: Any) -> str:

@@ -44,6 +44,17 @@ def check_host(host: str, with_tokens: bool) -> None:
         )
 
 
+def plain_http_warning(host: str) -> str | None:
+    """What to say when others can reach a server that has no TLS of its own."""
+    if host in LOOPBACK:
+        return None
+    return (
+        f"warning: {host} can be reached from other machines, and this server speaks "
+        "plain HTTP: whoever is on the way can read tokens and answers. Put a reverse "
+        "proxy with TLS before it (docs/people.md), or keep it in a network you trust."
+    )
+
+
 def bind(host: str, port: int) -> socket.socket:
     """Take the port before anything else happens; 0 takes any."""
     if not 0 <= port <= 65535:

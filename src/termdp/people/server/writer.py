@@ -9,12 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from termdp.people.records.database import Database
+from termdp.people.records.database import ConflictError, Database
 
 Job = Callable[[Session], Any]
 _MAX_TOGETHER = 256
+_OVERTAKEN = "expected what was there a moment ago, but it has changed: load it again"
 
 
 class Writer:
@@ -64,6 +66,8 @@ class Writer:
                             outcomes.append((future, job(session), None))
                     except ValueError as error:  # refused: only this one is undone
                         outcomes.append((future, None, error))
+                    except IntegrityError:  # overtaken by another server's write
+                        outcomes.append((future, None, ConflictError(_OVERTAKEN)))
         except Exception as error:  # not committed: none of them is on disk
             for _, future in batch:
                 future.set_exception(error)

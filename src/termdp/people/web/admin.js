@@ -1,6 +1,6 @@
 // Admin: create studies, invite supervisors, export.
 
-import { adminToken, ask } from "/static/api.js";
+import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
 import { begin, find, make, showParts } from "/static/page.js";
 
 begin();
@@ -8,15 +8,21 @@ const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, b
 const studyPath = (name) => `studies/${encodeURIComponent(name)}`;
 
 async function enter(token) {
-  localStorage.setItem("termdp.admin", token);
+  setAdminToken(token, isKept());
   try {
     await refresh();
+    find("#keep").checked = isKept();
     showParts("inside");
   } catch (error) {
-    localStorage.removeItem("termdp.admin");
+    setAdminToken(null);
     find("#door-problem").textContent = error.message;
     showParts("door");
   }
+}
+
+function signOut() {
+  setAdminToken(null);
+  location.replace("/admin");
 }
 
 async function refresh() {
@@ -30,6 +36,11 @@ async function refresh() {
     ),
   );
   find("#studies").replaceChildren(...rows);
+  const { entries } = await admin("GET", "audit");
+  find("#audit").replaceChildren(...entries.map((entry) => {
+    const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
+    return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
+  }));
   find("#invite-study").replaceChildren(...studies.map((study) => make("option", { value: study.name }, study.title)));
 }
 
@@ -51,8 +62,7 @@ async function create() {
   problem.textContent = "";
   find("#create").disabled = true;
   try {
-    await admin("POST", "studies", body);
-    if (count) await admin("POST", `${studyPath(name)}/rides`, { count, steps, seed: Math.floor(Math.random() * 1e9) });
+    await admin("POST", "studies", { ...body, rides: count, steps, seed: Math.floor(Math.random() * 1e9) });
     find("#new-name").value = find("#new-title").value = find("#new-consent").value = "";
   } catch (error) {
     problem.textContent = error.message;
@@ -80,6 +90,8 @@ async function invite() {
   }
 }
 
+find("#sign-out").addEventListener("click", signOut);
+find("#keep").addEventListener("change", (event) => setAdminToken(adminToken(), event.target.checked));
 find("#enter").addEventListener("click", () => enter(find("#token").value.trim()));
 find("#create").addEventListener("click", create);
 find("#invite").addEventListener("click", invite);

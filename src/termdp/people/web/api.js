@@ -14,7 +14,21 @@ export class Refused extends Error {
 }
 
 export const token = () => localStorage.getItem("termdp.token");
-export const adminToken = () => localStorage.getItem("termdp.admin");
+
+// The admin's token lives as long as the tab, unless asked to be kept on this computer.
+const ADMIN = "termdp.admin";
+const KEPT = "termdp.admin.kept";
+localStorage.removeItem(ADMIN); // where it was kept without being asked, once
+export const adminToken = () => sessionStorage.getItem(ADMIN) || localStorage.getItem(KEPT);
+export const isKept = () => localStorage.getItem(KEPT) !== null;
+
+/** Remember the admin's token, or forget it (null). */
+export function setAdminToken(value, kept = false) {
+  sessionStorage.removeItem(ADMIN);
+  localStorage.removeItem(KEPT);
+  if (value && kept) localStorage.setItem(KEPT, value);
+  else if (value) sessionStorage.setItem(ADMIN, value);
+}
 
 /** Something that nobody else makes up. */
 export function freshId() {
@@ -80,11 +94,18 @@ export async function deliver(path, body) {
   return send(entry);
 }
 
+/** A login may have ended meanwhile: then the next one of this browser delivers. */
 async function send(entry) {
+  let isOver = true;
   try {
     return await ask("POST", entry.path, entry.body, entry.token);
+  } catch (error) {
+    if (error.status !== 401) throw error;
+    isOver = token() !== null && token() !== entry.token;
+    if (!isOver) throw error;
+    return await ask("POST", entry.path, entry.body, token());
   } finally {
-    keep(waiting().filter((other) => other.body.id !== entry.body.id));
+    if (isOver) keep(waiting().filter((other) => other.body.id !== entry.body.id));
   }
 }
 
@@ -97,6 +118,12 @@ export async function flush() {
       console.warn("not accepted:", entry.path, error.message);
     }
   }
+}
+
+/** Nothing of this person stays in this browser. */
+export function leave() {
+  for (const name of ["termdp.token", OUTBOX]) localStorage.removeItem(name);
+  sessionStorage.removeItem("termdp.nonce");
 }
 
 /** Who has not joined is sent to the door. */

@@ -1,6 +1,7 @@
 // The first page: where to go, and how far one has come.
 
 import { ask, flush, loadGame, token } from "/static/api.js";
+import { showOwnData } from "/static/own_data.js";
 import { begin, find } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { World } from "/static/world.js";
@@ -39,6 +40,7 @@ if (token()) {
     find("#who").textContent = `you are ${me.name}`;
     find("#progress").style.width = me.total ? `${(100 * me.reviewed) / me.total}%` : "0";
     find("#count").textContent = me.total ? `${me.reviewed} of ${me.total} rides reviewed` : "No recorded rides to review yet.";
+    showOwnData(me.name);
   } catch (error) {
     console.warn(error.message);
   }

@@ -1,0 +1,50 @@
+// One's own data: download them, sign out, or leave the study for good.
+
+import { ask, flush, leave } from "/static/api.js";
+import { find, make } from "/static/page.js";
+
+async function download(name) {
+  const data = await ask("GET", "/api/me/data");
+  const file = new Blob([JSON.stringify(data, null, 2)], { type: "application/json" });
+  const link = make("a", { href: URL.createObjectURL(file), download: `${name}.json` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+async function signOut() {
+  if (!confirm("Sign out? To come back you need a new invite link.")) return;
+  await flush(); // what is on its way must arrive first
+  await ask("POST", "/api/sign-out", {});
+  leave();
+  location.replace("/join");
+}
+
+async function withdraw() {
+  const keep = find("input[name=stops]:checked").value === "keep";
+  await ask("POST", "/api/withdraw", { keep_stops: keep });
+  leave();
+  find("#left-words").textContent = keep
+    ? "Your stops are kept without your name. Everything else about you is deleted."
+    : "Everything about you is deleted.";
+  for (const part of ["#own-data", "#progress-card"]) find(part).hidden = true;
+  find("#left").hidden = false;
+}
+
+/** Show the card to somebody who has joined. */
+export function showOwnData(name) {
+  const on = (selector, action) =>
+    find(selector).addEventListener("click", async () => {
+      find("#own-problem").textContent = "";
+      try {
+        await action();
+      } catch (error) {
+        find("#own-problem").textContent = error.message;
+      }
+    });
+  on("#download", () => download(name));
+  on("#sign-out", signOut);
+  on("#withdraw", () => (find("#leaving").hidden = false));
+  on("#stay", () => (find("#leaving").hidden = true));
+  on("#leave", withdraw);
+  find("#own-data").hidden = false;
+}
