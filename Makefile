@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test coverage check format bench clean services
+.PHONY: help setup demo test coverage check format bench clean services soak lock hashes release
 
 help:
 	@echo "make setup   prepare $(VENV)"
@@ -13,6 +13,9 @@ help:
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
+	@echo "make soak    kills, damaged files, bad input and attacks, for half an hour"
+	@echo "make lock    requirements-dev.lock anew; make hashes compares what pip fetches"
+	@echo "make release the wheel and its bill of materials, in dist/"
 	@echo "make bench   steps per second of every game, against gymnax and MinAtar"
 
 setup: $(STAMP)
@@ -41,6 +44,7 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks tools *.md
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/supply_chain.py licences
 
 format: setup
 	$(BIN)/ruff format .
@@ -48,6 +52,32 @@ format: setup
 
 bench: setup
 	$(BIN)/python benchmarks/environments.py
+
+# Half an hour on two cores; docs/reliability.md says what each part shows.
+SOAK := tests/unit/test_files.py tests/unit/test_folder_lock.py \
+  tests/unit/runs/test_checkpoint.py tests/unit/runs/test_folder.py \
+  tests/unit/bench/test_sweep_folder.py tests/contracts/test_resume.py \
+  tests/contracts/test_bench.py tests/contracts/test_bench_ray.py \
+  tests/contracts/test_bad_input.py tests/contracts/test_bad_numbers.py \
+  tests/contracts/test_bench_input.py tests/people/test_disasters.py tests/people/test_fuzz.py
+FUZZ_EXAMPLES ?= 800
+
+soak: setup services
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(SOAK)
+	TERMDP_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) \
+	  $(BIN)/python -m pytest -n 2 tests/contracts/test_fuzz_files.py
+	$(BIN)/python benchmarks/kills.py --kills 20
+	$(BIN)/python benchmarks/server_attack.py
+
+lock: setup
+	$(BIN)/python tools/supply_chain.py lock
+
+hashes: setup
+	$(BIN)/python tools/supply_chain.py hashes
+
+release: setup hashes
+	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+	$(BIN)/python tools/supply_chain.py sbom dist/termdp.cdx.json
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,5 +1,6 @@
 """Pytrees as named arrays and back: what safetensors files hold."""
 
+import math
 from typing import Any
 
 import jax
@@ -42,6 +43,19 @@ def restore(template: Any, arrays: dict[str, np.ndarray]) -> Any:
             else jnp.asarray(array)
         )
     return jax.tree_util.tree_unflatten(structure, restored)
+
+
+def bytes_of(template: Any) -> int:
+    """How many bytes the arrays of such a tree have, as they are saved."""
+    return sum(
+        math.prod(leaf.shape) * _itemsize(leaf) for leaf in jax.tree.leaves(template)
+    )
+
+
+def _itemsize(leaf: Any) -> int:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return 8  # two words of 32 bits
+    return int(np.dtype(leaf.dtype).itemsize)
 
 
 def _without_key(leaf: Any) -> Any:

@@ -1,12 +1,16 @@
 """Files that appear whole or not at all: written beside, flushed to disk, renamed."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+LOCK = ".lock"
+MEGABYTE = 2**20
 
 
 @contextlib.contextmanager
@@ -24,15 +28,71 @@ def draft_of(path: Path) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     _remove(draft)
     try:
-        yield draft
-        if draft.is_dir():
-            for inside in draft.iterdir():
-                to_disk(inside)
-        to_disk(draft)
-        os.replace(draft, path)
-        to_disk(path.parent)
+        with told_in_words(path):
+            yield draft
+            if draft.is_dir():
+                for inside in draft.iterdir():
+                    to_disk(inside)
+            to_disk(draft)
+            os.replace(draft, path)
+            to_disk(path.parent)
     finally:
         _remove(draft)
+
+
+@contextlib.contextmanager
+def told_in_words(path: Path) -> Iterator[None]:
+    """Say in one sentence that the disk refuses to take a file: full, or not ours."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "make room" if error.errno in full else "mend that"
+        raise OSError(
+            f"expected to write {path}, but it cannot be written ({error.strerror}): "
+            f"{advice} and go on; what was there before is kept"
+        ) from error
+
+
+@contextlib.contextmanager
+def room_for(path: Path, size: int) -> Iterator[None]:
+    """Fail now rather than after the work if there is no room for its results.
+
+    The room is held until the block ends: leave it before writing.
+
+    Args:
+        path: what will be written.
+        size: bytes that it needs at most.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = path.with_name(f".{path.name}.{os.getpid()}.room.draft")
+    try:
+        with told_in_words(path), held.open("wb") as file:
+            # Written, not only promised: some disks hold places without room for them.
+            for _ in range(-(-size // MEGABYTE)):
+                file.write(bytes(MEGABYTE))
+            file.flush()
+            os.fsync(file.fileno())
+        yield
+    finally:
+        held.unlink(missing_ok=True)
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether a folder is missing or empty, leftovers of killed writers aside."""
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        return False
+    return all(is_leftover(path) for path in folder.iterdir())
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a file is one that a killed process left, or a lock."""
+    name = path.name
+    return name == LOCK or (name.startswith(".") and name.endswith(".draft"))
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -23,6 +23,9 @@ from termdp.termination import Number, stop_probability
 Cost = Callable[[Any, Any], Any]
 
 _NOBODY_WAITING = -1
+# A window takes memory for every environment; an observer without one takes none.
+MOST_WINDOW = 100_000
+MOST_DELAY = 1_000_000
 
 
 class ObserverMemory(NamedTuple):
@@ -98,12 +101,14 @@ class Observer:
                 f"{self.cost!r}"
             )
         _check_arguments(self.cost)
-        _check("window", self.window, "a whole number ≥ 1 or None", _is_count)
+        words = f"a whole number from 1 to {MOST_WINDOW} or None (the whole episode)"
+        _check("window", self.window, words, _is_window)
         _check("bias", self.bias, "a finite number", np.isfinite)
         _check(
             "background", self.background, "a number in [0, 1)", _between(0, 1, "[)")
         )
-        _check("delay", self.delay, "a whole number ≥ 0", _is_natural)
+        words = f"a whole number from 0 to {MOST_DELAY}"
+        _check("delay", self.delay, words, _is_delay)
         _check("leak", self.leak, "a number in (0, 1] or None", _between(0, 1, "(]"))
         object.__setattr__(self, "capacity", self._needed_capacity())
 
@@ -231,12 +236,12 @@ def _check(name: str, value: Any, expected: str, holds: Callable[[Any], Any]) ->
         raise ValueError(f"expected {name} to be {expected}, got {value!r}")
 
 
-def _is_natural(numbers: np.ndarray) -> Any:
-    return (numbers >= 0) & (numbers == np.floor(numbers)) & np.isfinite(numbers)
+def _is_delay(numbers: np.ndarray) -> Any:
+    return (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers <= MOST_DELAY)
 
 
-def _is_count(numbers: np.ndarray) -> Any:
-    return _is_natural(numbers) & (numbers >= 1)
+def _is_window(numbers: np.ndarray) -> Any:
+    return (numbers >= 1) & (numbers == np.floor(numbers)) & (numbers <= MOST_WINDOW)
 
 
 def _between(low: float, high: float, ends: str) -> Callable[[np.ndarray], Any]:

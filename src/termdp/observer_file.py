@@ -1,33 +1,58 @@
-"""Fitted observers on disk: one safetensors file with a JSON manifest in its header.
+"""Fitted observers on disk: one safetensors file with a JSON manifest in its header."""
 
-Nothing in the file can execute code when read.
-"""
-
+import contextlib
 import dataclasses
-import json
 import math
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from termdp.arrays import named_arrays, restore
+from termdp import array_files
+from termdp.arrays import bytes_of, named_arrays, restore
 from termdp.cost_network import CostNetwork
 from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import ACTIONS, PERCEPT_NAMES, SIZE, PassengerCost
-from termdp.files import draft_of
-from termdp.observer import Observer
+from termdp.observer import MOST_WINDOW, Observer
+from termdp.reading import Count, Name, Size, from_plain
 
 FORMAT = "termdp observer"
 VERSION = 1
 MANIFEST = "termdp_observer"
 SHIPPED = "simulated_passengers.safetensors"
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file says of its observer: all fields there may be, with their ranges.
+
+    Attributes:
+        window: steps that it remembers.
+        reaction_delay: steps between a decision and the key, taken out by the fit.
+        rides: reviews, in files of older versions.
+    """
+
+    format: str
+    version: int
+    game: str
+    road: Road
+    percepts: Annotated[list[Name], msgspec.Meta(max_length=100)]
+    hidden: Size
+    members: Annotated[int, msgspec.Meta(ge=1, le=1000)]
+    scale: float
+    window: Annotated[int, msgspec.Meta(ge=1, le=MOST_WINDOW)]
+    bias: float
+    study: Name = ""
+    supervisor: Name = ""
+    reaction_delay: Count = 0
+    stops: Count = 0
+    reviews: Count = 0
+    rides: Count = 0
 
 
 def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None:
@@ -36,7 +61,7 @@ def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None
     Args:
         path: the file, usually `*.safetensors`.
         observer: one whose cost is a `PassengerCost`.
-        facts: further plain data for the manifest: where it comes from.
+        facts: further fields of the manifest: where it comes from.
     """
     cost = observer.cost
     if not isinstance(cost, PassengerCost) or observer.window is None:
@@ -58,13 +83,17 @@ def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None
         "bias": float(observer.bias),
         **facts,
     }
-    with draft_of(path) as draft:
-        save_file(weights, draft, {MANIFEST: json.dumps(manifest, sort_keys=True)})
+    from_plain(manifest, Manifest)
+    array_files.write_arrays(path, weights, MANIFEST, manifest)
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """What a file says of its observer, without its weights."""
-    return _read(Path(path))[0]
+    path = Path(path)
+    with _told_of(path):
+        found: dict[str, Any] = array_files.read_manifest(path, MANIFEST)
+        _check_kind(found)
+        return found
 
 
 def load_observer(path: str | Path) -> Observer:
@@ -78,14 +107,9 @@ def load_observer(path: str | Path) -> Observer:
         >>> env, params = termdp.make("backseat", observer=observer)
     """
     path = Path(path)
-    manifest, arrays = _read(path)
-    try:
-        return _rebuilt(manifest, arrays)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"expected an observer of `termdp studies fit`, but {path} is damaged "
-            f"({error})"
-        ) from error
+    with _told_of(path):
+        content, arrays = array_files.read_with_manifest(path, MANIFEST, _room)
+        return _rebuilt(_checked(content), arrays)
 
 
 @cache
@@ -100,49 +124,58 @@ def shipped_path() -> Any:
     return as_file(files("termdp.envs") / "data" / SHIPPED)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+@contextlib.contextmanager
+def _told_of(path: Path) -> Iterator[None]:
     try:
-        with safe_open(path, framework="np") as file:
-            content = (file.metadata() or {}).get(MANIFEST)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        missing = not path.exists()
-        reason = "no such file" if missing else "it is no safetensors file"
+        yield
+    except ValueError as error:
         raise ValueError(
-            f"expected an observer's file, got {path}: {reason}"
+            f"expected an observer of `termdp studies fit`, got {path}: {error}"
         ) from error
-    try:
-        manifest = json.loads(content or "{}")
-    except json.JSONDecodeError:
-        manifest = {}
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(
-            f"expected an observer of `termdp studies fit`, got {path}: a safetensors "
-            "file of another kind"
-        )
-    if manifest.get("version") != VERSION:
-        raise ValueError(
-            f"expected an observer of format version {VERSION}, got version "
-            f"{manifest.get('version')!r} in {path}: use the termdp that wrote it"
-        )
-    return manifest, arrays
 
 
-def _rebuilt(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Observer:
-    if manifest["percepts"] != list(PERCEPT_NAMES):
+def _room(content: Any) -> int:
+    """Bytes of the weights that a manifest speaks of."""
+    return bytes_of(_template(_checked(content))[1])
+
+
+def _checked(content: Any) -> Manifest:
+    _check_kind(content)
+    manifest: Manifest = from_plain(content, Manifest)
+    if manifest.percepts != list(PERCEPT_NAMES):
         raise ValueError("it notices other things than this version of termdp knows")
-    network = CostNetwork(ACTIONS, kind="vector", hidden=manifest["hidden"])
-    keys = jax.random.split(jax.random.key(0), manifest["members"])
-    nothing = jnp.zeros(SIZE), jnp.int32(0)
-    template = jax.eval_shape(
-        jax.vmap(lambda key: network.init(key, *nothing)["params"]), keys
-    )
-    weights = restore(template, arrays)
-    numbers = [manifest["scale"], manifest["bias"]]
-    finite = all(np.isfinite(array).all() for array in arrays.values())
-    if not finite or not all(math.isfinite(number) for number in numbers):
+    if not all(map(math.isfinite, (manifest.scale, manifest.bias))):
         raise ValueError("some of its numbers are not finite")
-    cost = PassengerCost(
-        weights, jnp.float32(manifest["scale"]), network, Road(**manifest["road"])
-    )
-    return Observer(cost, window=manifest["window"], bias=manifest["bias"])
+    return manifest
+
+
+def _check_kind(content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError("it is a safetensors file of another kind")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"expected format version {VERSION}, got version "
+            f"{content.get('version')!r}: use the termdp that wrote it"
+        )
+
+
+def _template(manifest: Manifest) -> tuple[CostNetwork, Any]:
+    """The network, and the shapes of its weights."""
+    network = CostNetwork(ACTIONS, kind="vector", hidden=manifest.hidden)
+    nothing = jnp.zeros(SIZE), jnp.int32(0)
+
+    def weights() -> Any:
+        keys = jax.random.split(jax.random.key(0), manifest.members)
+        return jax.vmap(lambda key: network.init(key, *nothing)["params"])(keys)
+
+    return network, jax.eval_shape(weights)
+
+
+def _rebuilt(manifest: Manifest, arrays: dict[str, np.ndarray]) -> Observer:
+    network, template = _template(manifest)
+    weights = restore(template, arrays)
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("some of its numbers are not finite")
+    scale = jnp.float32(manifest.scale)
+    cost = PassengerCost(weights, scale, network, manifest.road)
+    return Observer(cost, window=manifest.window, bias=manifest.bias)

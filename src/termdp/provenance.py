@@ -64,14 +64,20 @@ def commit() -> str:
     Without a git repository around the sources, TERMDP_COMMIT if it is set.
     """
     try:
-        words = ("describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*")
-        found = subprocess.run(
-            ["git", "-C", str(_SOURCES), *words],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-        return found.stdout.strip()
+        found = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no")
+        return f"{found}+" if changed else found
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("TERMDP_COMMIT", _UNKNOWN)
+
+
+def _git(*words: str) -> str:
+    """What git says; a look, no more: by default it would also rewrite its index."""
+    found = subprocess.run(
+        ["git", "--no-optional-locks", "-C", str(_SOURCES), *words],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    return found.stdout.strip()

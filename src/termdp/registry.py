@@ -8,6 +8,7 @@ here or at run time with `register`.
 import dataclasses
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,7 @@ def make(
     from termdp.wrappers.observe import ObservedEnvironment, observe
 
     entry = find(env_id)
+    _check_values(overrides)
     build = entry.game()
     constructor = _arguments_of(build)
     arguments = {k: overrides.pop(k) for k in list(overrides) if k in constructor}
@@ -194,6 +196,15 @@ def _replace_game_params(
     known = [field.name for field in dataclasses.fields(params)]
     _check_names(overrides, known, constructor, "a parameter of the game")
     return params.replace(**overrides)
+
+
+def _check_values(overrides: dict[str, Any]) -> None:
+    for name, value in overrides.items():
+        no_number = isinstance(value, list | tuple | dict | bytes)
+        if no_number or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(
+                f"expected {name} to be a finite number, got {value!r:.60}"
+            )
 
 
 def _check_names(

@@ -6,13 +6,14 @@ keyword, its check and its line in `termdp train --print-config` all come from t
 
 import dataclasses
 import difflib
-import math
+import sys
 import types
 import typing
 from collections.abc import Iterable
 from typing import Any
 
 # On grids and images; weights, optimisers, heads and losses are float32 everywhere.
+MOST = sys.float_info.max
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -99,7 +100,8 @@ def _fits(value: Any, hint: Any, metadata: Any) -> bool:
         choices = metadata["choices"]
         return isinstance(value, str) and (choices is None or value in choices)
     allowed = (int, float) if float in kinds else (int,)
-    if not isinstance(value, allowed) or not math.isfinite(value):
+    # Not math.isfinite: whole numbers may be too large for it.
+    if not isinstance(value, allowed) or not -MOST <= value <= MOST:
         return False
     limits = metadata["limits"]
     return (

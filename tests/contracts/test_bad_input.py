@@ -213,7 +213,7 @@ def test_resuming_with_other_arguments_is_refused(begun, words, expected, capsys
 @pytest.mark.parametrize("command", ["train", "eval", "video"])
 def test_a_corrupt_checkpoint_is_named_and_kept(begun, command, capsys, empty_folder):
     state = {"weights": np.zeros(3, np.float32)}
-    path = checkpoint.save(begun / "checkpoints", 1, state, {}, {})
+    path = checkpoint.save(begun / "checkpoints", state, {}, checkpoint.Manifest(1))
     broken = path / "state.safetensors"
     broken.write_bytes(broken.read_bytes()[:-5])
     words = {
@@ -230,7 +230,7 @@ def test_a_corrupt_checkpoint_is_named_and_kept(begun, command, capsys, empty_fo
 
 def test_a_checkpoint_of_another_configuration_is_refused(begun, capsys):
     state = {"weights": np.zeros(3, np.float32)}
-    checkpoint.save(begun / "checkpoints", 1, state, {}, {})
+    checkpoint.save(begun / "checkpoints", state, {}, checkpoint.Manifest(1))
     sentence = refusal(capsys, "train", "--resume", begun)
     assert "same configuration" in sentence
 
@@ -252,7 +252,7 @@ def test_nan_stops_training_says_where_and_keeps_the_last_good_checkpoint(empty_
     ):
         termdp.train(env, "pg", steps=320, config=config, out=run, checkpoint_seconds=0)
     arrays, _, manifest = checkpoint.load_latest(run / "checkpoints")
-    assert manifest["iteration"] == 2
+    assert manifest.iteration == 2
     assert all(np.all(np.isfinite(a)) for a in arrays.values() if a.dtype.kind == "f")
     rows = [
         json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()

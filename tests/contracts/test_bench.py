@@ -21,6 +21,7 @@ from termdp.bench.sweep_folder import (
     read_records,
 )
 from termdp.cli import main
+from termdp.runs.metrics import SUMMARY_NAMES
 from tiny_bench import BROKEN, STEPS, TINY, tiny_plan
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,32 @@ def test_a_run_that_becomes_nan_fails_alone(tmp_path):
     for record in read_records(other.path):
         found = records[record["row"]]["return_mean"]
         assert found == pytest.approx(record["return_mean"], rel=1e-3)
+
+
+def numbers_of(plan, path, **cut):
+    """What every run of a plan came to, curves included, and how many jobs it took."""
+    folder = SweepFolder.create(path, plan, "command")
+    jobs = make_jobs(plan, as_alone=True, **cut)
+    sweep(run_local(jobs), folder)
+    measured = {
+        RunKey(r["column"], r["row"], r["seed"]): [r[n] for n in SUMMARY_NAMES]
+        for r in read_records(path)
+    }
+    curves = {
+        (key, name): values.tobytes()
+        for key, curve in read_curves(path).items()
+        for name, values in curve.items()
+    }
+    return measured, curves, len(jobs)
+
+
+def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
+    """All together, and each alone; learning would make much of a bit."""
+    plan = tiny_plan("pg", "termpg", seeds=2)
+    *together, few = numbers_of(plan, tmp_path / "together")
+    *alone, many = numbers_of(plan, tmp_path / "alone", most_runs=lambda job: 1)
+    assert (few, many) == (2, 4)
+    assert together == alone
 
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):

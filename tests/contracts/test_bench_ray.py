@@ -1,5 +1,8 @@
 """The Ray engine on a real cluster of two nodes, one of which is killed."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -17,6 +20,71 @@ pytestmark = [
     # Ray leaves sockets and processes to the garbage collector.
     pytest.mark.filterwarnings("ignore"),
 ]
+
+
+LISTENING = """
+import os, sys
+from pathlib import Path
+from termdp.bench import cluster
+
+cluster.connect()
+import ray
+
+def task():
+    return os.getpid()
+
+ray.get(ray.remote(task).remote())
+parents = {}
+for stat in Path("/proc").glob("[0-9]*/stat"):
+    try:
+        words = stat.read_text().rsplit(")", 1)[1].split()
+        parents[int(stat.parent.name)] = int(words[1])
+    except OSError:
+        pass
+
+def is_mine(pid):
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+sockets = set()
+for pid in filter(is_mine, parents):
+    try:
+        links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        continue
+    sockets |= {link[8:-1] for link in links if link.startswith("socket:[")}
+found = set()
+for table in ("tcp", "tcp6"):
+    for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[3] == "0A" and words[9] in sockets:
+            found.add(words[1].split(":")[0])
+print("LISTENS", *sorted(found))
+token = Path.home() / ".ray" / "auth_token"
+if token.exists():
+    print("TOKEN", oct(token.stat().st_mode & 0o777))
+"""
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0" * 24 + "01000000"}
+
+
+def test_a_local_cluster_is_for_this_machine_alone(tmp_path):
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("0123456789abcdef" * 4)
+    (tmp_path / ".ray" / "auth_token").chmod(0o644)
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENING],
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (listens,) = [line for line in done.stdout.splitlines() if line.startswith("LIST")]
+    addresses = set(listens.split()[1:])
+    assert addresses and addresses <= LOOPBACK
+    assert "TOKEN 0o600" in done.stdout
 
 
 @pytest.fixture

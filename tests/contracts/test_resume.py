@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import termdp
+from full_disk import small_files
 from termdp import files
 from termdp.agents.a2c import A2CConfig
 from termdp.agents.methods import find_method
@@ -109,7 +111,7 @@ PLACES = {
     "before files are on disk": (files, "to_disk"),
     "while an old checkpoint is put aside": (checkpoint, "_set_aside"),
     "after metrics, before their checkpoint": (RunFolder, "append_metrics"),
-    "while forgetting metrics": (RunFolder, "cut_metrics"),
+    "while forgetting metrics": (RunFolder, "set_metrics"),
 }
 
 
@@ -154,7 +156,7 @@ def test_an_interrupted_run_has_no_summary_and_goes_on(program, whole, tmp_path)
     result = run(program, begin(program, parts), should_stop=lambda: next(asked))
     assert result.summary is None
     assert not (parts / "summary.json").exists()
-    assert checkpoint.load_latest(parts / "checkpoints")[2]["iteration"] == 2
+    assert checkpoint.load_latest(parts / "checkpoints")[2].iteration == 2
     go_on(program, parts)
     check_same_end(whole, parts)
 
@@ -292,14 +294,98 @@ def test_an_observer_of_ones_own_leaves_a_folder_that_can_be_resumed(tmp_path):
     assert again.summary["seeds"] == result.summary["seeds"]
 
 
-def test_a_manifest_that_lacks_something_is_named(tmp_path):
-    termdp.train("notifier", "pg", steps=2048, out=tmp_path / "run")
-    (newest,) = (tmp_path / "run" / "checkpoints").glob("*1")
+def test_a_damaged_newest_checkpoint_costs_only_the_way_from_the_one_before(
+    program, whole, tmp_path
+):
+    parts = tmp_path / "parts"
+    run(program, begin(program, parts), checkpoint_seconds=0)
+    newest = parts / "checkpoints" / f"{ITERATIONS:08d}"
     manifest = json.loads((newest / "manifest.json").read_text())
-    del manifest["metrics_length"]
+    manifest["iteration"] = 3  # another model, were it believed
     (newest / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="manifest in .* is damaged"):
-        termdp.resume(tmp_path / "run")
+    with pytest.warns(UserWarning, match=r"is damaged.*0000005 is used instead"):
+        go_on(program, parts)
+    aside = parts / "checkpoints" / f"{ITERATIONS:08d}.damaged"
+    assert aside.is_dir(), "nothing is removed"
+    for file in aside.iterdir():
+        file.unlink()
+    aside.rmdir()
+    check_same_end(whole, parts)
+
+
+def test_lost_metrics_come_back_from_the_checkpoint(program, whole, tmp_path):
+    parts = tmp_path / "parts"
+    asked = iter([False, False, True])
+    run(program, begin(program, parts), should_stop=lambda: next(asked))
+    (parts / "metrics.jsonl").unlink()
+    with pytest.warns(UserWarning, match="made anew from the checkpoint"):
+        go_on(program, parts)
+    check_same_end(whole, parts)
+
+
+def test_without_its_checkpoints_a_run_never_begins_anew_by_itself(program, tmp_path):
+    path = tmp_path / "run"
+    asked = iter([False, False, True])
+    run(program, begin(program, path), should_stop=lambda: next(asked))
+    shutil.rmtree(path / "checkpoints")
+    before = (path / "metrics.jsonl").read_text()
+    with pytest.raises(ValueError, match="they are gone .* it cannot go on"):
+        go_on(program, path)
+    assert (path / "metrics.jsonl").read_text() == before
+
+
+def test_a_full_disk_stops_a_run_that_goes_on_later(program, whole, tmp_path):
+    parts = tmp_path / "parts"
+    folder = begin(program, parts)
+    seen = []
+
+    def fill(progress):
+        seen.append(progress.step)
+        if len(seen) == 3:
+            limit.enter_context(small_files(2000))
+
+    with contextlib.ExitStack() as limit, pytest.raises(OSError, match="make room"):
+        run(program, folder, checkpoint_seconds=0, on_progress=fill)
+    go_on(program, parts)
+    check_same_end(whole, parts)
+
+
+LOCKED = """
+import sys, termdp
+def tell(progress):
+    print(progress.step, flush=True)
+    sys.stdin.readline()
+termdp.train("notifier", "pg", steps=8192, out=sys.argv[1], on_progress=tell)
+"""
+
+
+def test_a_run_has_one_writer(tmp_path):
+    """Two at once: the second is refused; after a kill -9 nothing is locked."""
+    out = tmp_path / "run"
+    first = subprocess.Popen(
+        [sys.executable, "-c", LOCKED, str(out)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert first.stdout.readline() == "2048\n"
+        before = (out / "metrics.jsonl").read_text()
+        words = rf"nobody else to write to .*run, but process {first.pid} on .* does"
+        with pytest.raises(ValueError, match=words):
+            termdp.resume(out)
+        with pytest.raises(ValueError, match="expected a new folder"):
+            termdp.train("notifier", "pg", steps=2048, out=out)
+        assert (out / "metrics.jsonl").read_text() == before
+        termdp.load(out)  # reading needs no lock
+    finally:
+        first.kill()
+        first.wait()
+        first.stdin.close()
+        first.stdout.close()
+    assert (out / ".lock").exists(), "left behind by the kill"
+    assert termdp.resume(out).summary["steps"] == 8192
+    assert not (out / ".lock").exists()
 
 
 def test_a_run_goes_on_beyond_its_planned_end_as_a_longer_one(tmp_path):

@@ -116,12 +116,24 @@ def test_files_that_are_no_observers_are_refused(tmp_path):
     with shipped_path() as path:
         with pytest.raises(ValueError, match="format version 1, got version 9"):
             load_observer(rewritten(path, out, version=9))
-        for change in ({"window": 0}, {"bias": float("nan")}, {"percepts": []}):
-            with pytest.raises(ValueError, match="x.safetensors is damaged"):
+        for change in (
+            *({"window": 0}, {"window": 10**7}, {"window": 2**31}),
+            *(
+                {"bias": float("nan")},
+                {"percepts": []},
+                {"hidden": 7},
+                {"hidden": 10**9},
+            ),
+            *({"road": {"lanes": 1}}, {"members": "many"}, {"members": 10**9}),
+            *({"command": "rm"}, {"road": {"lanes": 3, "wheels": 4}}, {"study": 7}),
+        ):
+            with pytest.raises(
+                ValueError, match="expected an observer of .*x.safetens"
+            ):
                 load_observer(rewritten(path, out, **change))
-        for change in ({"hidden": 7}, {"road": {"lanes": 1}}, {"members": "many"}):
-            with pytest.raises(ValueError, match="x.safetensors is damaged"):
-                load_observer(rewritten(path, out, **change))
+        save_file(load_file(path), out, {MANIFEST: "[" * 100_000})
+        with pytest.raises(ValueError, match="of another kind"):
+            load_observer(out)
         arrays = load_file(path)
         name = next(iter(arrays))
         arrays[name] = np.full_like(arrays[name], np.nan)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from full_disk import small_files
 from termdp.cli import main
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
@@ -268,3 +269,17 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings
         assert code == 2 and sentence in said
         assert not (tmp_path / "new.db").exists()
     assert jax.devices()
+
+
+def test_a_full_disk_is_found_before_the_work(parquet, tmp_path, capsys, monkeypatch):
+    def work(*args):
+        raise AssertionError("minutes of work, for nothing")
+
+    monkeypatch.setattr("termdp.people.models.fitting.fit_study", work)
+    out = tmp_path / "results"
+    with small_files(2**20):
+        code, said = exit_code_and_words(
+            capsys, "studies", "fit", str(parquet), "--out", str(out)
+        )
+    assert code == 2 and "make room" in said, said
+    assert list(tmp_path.iterdir()) == []

@@ -136,13 +136,22 @@ def test_a_state_with_too_short_a_memory_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"window": 0}, "window to be a whole number ≥ 1 or None, got 0"),
-        ({"window": 2.5}, "window to be a whole number ≥ 1 or None, got 2.5"),
-        ({"window": "30"}, "window to be a whole number ≥ 1 or None, got '30'"),
+        (
+            {"window": 0},
+            "window to be a whole number from 1 to 100000 .*, got 0",
+        ),
+        (
+            {"window": 2.5},
+            "window to be a whole number from 1 to 100000 .*, got 2.5",
+        ),
+        (
+            {"window": "30"},
+            "window to be a whole number from 1 to 100000 .*, got '30'",
+        ),
         ({"bias": float("nan")}, "bias to be a finite number, got nan"),
         ({"bias": float("inf")}, "bias to be a finite number, got inf"),
         ({"background": 1.0}, r"background to be a number in \[0, 1\), got 1.0"),
-        ({"delay": -1}, "delay to be a whole number ≥ 0, got -1"),
+        ({"delay": -1}, "delay to be a whole number from 0 to 1000000, got -1"),
         ({"leak": 0.0}, r"leak to be a number in \(0, 1\] or None, got 0.0"),
         ({"leak": 1.5}, r"leak to be a number in \(0, 1\] or None, got 1.5"),
         ({"cost": 3.0}, r"cost to be a function \(observation, action\)"),

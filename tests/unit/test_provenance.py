@@ -1,5 +1,6 @@
 """Versions and commits with and without an installed package or a repository."""
 
+import os
 import subprocess
 import tomllib
 from importlib import metadata
@@ -50,3 +51,23 @@ def test_the_commit_is_the_repositorys_or_the_environments(monkeypatch, tmp_path
     assert provenance.commit() == "unknown"
     monkeypatch.setenv("TERMDP_COMMIT", "abc123")
     assert provenance.commit() == "abc123"
+
+
+def test_asking_for_the_commit_writes_nothing(monkeypatch, tmp_path):
+    """Git's index must not be rewritten by every run that begins."""
+    me = ("-c", "user.name=me", "-c", "user.email=me@here")
+
+    def git(*words):
+        subprocess.run(["git", "-C", tmp_path, *me, *words], check=True)
+
+    git("init", "--quiet")
+    (tmp_path / "a").write_text("a")
+    git("add", "a")
+    git("commit", "--quiet", "-m", "first")
+    os.utime(tmp_path / "a", (1, 1))  # touched: the index is out of date
+    before = (tmp_path / ".git" / "index").stat()
+    monkeypatch.setattr(provenance, "_SOURCES", tmp_path)
+    assert len(provenance.commit()) == 12
+    assert (tmp_path / ".git" / "index").stat().st_ino == before.st_ino
+    (tmp_path / "a").write_text("b")
+    assert provenance.commit().endswith("+")

@@ -5,8 +5,11 @@ writes, once per job, so that nothing is lost or doubled. Ray is imported only h
 games only after the cluster was joined: importing them starts JAX, and Ray forks.
 """
 
+import contextlib
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from termdp.provenance import version_of
@@ -18,11 +21,12 @@ if TYPE_CHECKING:
 
 RETRIES = 5
 REACH_SECONDS = 5.0
+_OPEN_TO_OTHERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 Engine = Callable[[Sequence["BenchJob"]], Iterator["Event"]]
 
 
 def connect(address: str | None = None) -> Engine:
-    """Reach a cluster, or start one on this machine.
+    """Reach a cluster, or start one on this machine, which only this machine reaches.
 
     Args:
         address: `host:port`, `ray://host:port` or `auto`; None starts a local one.
@@ -30,22 +34,39 @@ def connect(address: str | None = None) -> Engine:
     Returns:
         The engine: a function from jobs to events. It leaves the cluster at the end.
     """
+    if address is None:
+        # Read when ray is imported. The name is Ray's; it does so on Linux, too.
+        os.environ.setdefault(_OPEN_TO_OTHERS, "0")
     ray = _import_ray()
     if address is not None and address != "auto":
         _check_reachable(address)
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level="error",
-            **({} if address else {"include_dashboard": False}),
-        )
+        with _private_token():
+            ray.init(
+                address=address or "local",
+                log_to_driver=False,
+                logging_level="error",
+                **({} if address else {"include_dashboard": False}),
+            )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ValueError(
             f"expected a Ray cluster at {address or 'this machine'}, but it cannot be "
             f"joined: {' '.join(str(error).split())[:300]}"
         ) from error
     return run_on_cluster
+
+
+@contextlib.contextmanager
+def _private_token() -> Iterator[None]:
+    """Whoever has Ray's token may run code here: no one else may read its file."""
+    token = Path.home() / ".ray" / "auth_token"
+    before = os.umask(0o077)
+    try:
+        if token.exists():
+            token.chmod(0o600)
+        yield
+    finally:
+        os.umask(before)
 
 
 def _import_ray() -> Any:

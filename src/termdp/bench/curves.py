@@ -5,14 +5,21 @@ its files into Parquet.
 """
 
 import importlib.util
+import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from termdp.files import draft_of
+from termdp.reading import plain_size
 
 Curve = dict[str, np.ndarray]
+WORDS = ("column", "row")
+MOST_ROWS = 2_000_000
+MOST_COLUMNS = 40
+MOST_WORD = 100
 
 
 def has_parquet() -> bool:
@@ -38,18 +45,104 @@ def write_curve(stem: Path, curve: Curve) -> Path:
 
 
 def read_curve(stem: Path) -> Curve | None:
-    """Read what `write_curve` wrote, whichever it was; None if nothing is there."""
-    path = with_suffix(stem, ".parquet")
-    if path.exists():
-        import pyarrow.parquet as pq
+    """Read what `write_curve` wrote, whichever it was; None if nothing is there.
 
-        table = pq.read_table(path)
-        return {name: table[name].to_numpy() for name in table.column_names}
-    path = with_suffix(stem, ".npz")
-    if path.exists():
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+    A `ValueError` if it is damaged, or larger than any curve.
+    """
+    for suffix, read in ((".parquet", _read_parquet), (".npz", _read_npz)):
+        path = with_suffix(stem, suffix)
+        if path.exists():
+            try:
+                plain_size(path)
+                return _checked(read(path))
+            except (
+                OSError,
+                KeyError,
+                TypeError,
+                EOFError,
+                zipfile.BadZipFile,
+            ) as error:
+                reason = " ".join(str(error).split())[:200]
+                raise ValueError(f"{path.name}: {reason}") from error
     return None
+
+
+def _read_parquet(path: Path) -> Curve:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(path)
+        _check_size(metadata.num_rows, metadata.schema.names)
+        words = [name for name in WORDS if name in metadata.schema.names]
+        with pq.ParquetFile(path, read_dictionary=words) as file:
+            if any(pa.types.is_nested(kind) for kind in file.schema_arrow.types):
+                raise ValueError("expected columns of numbers and words")
+            table = file.read()
+    except pa.ArrowException as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+    return {name: _column(table[name]) for name in table.column_names}
+
+
+def _column(values: Any) -> np.ndarray:
+    """A column as an array; words are looked at before they are repeated."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type):
+        return np.asarray(values.to_numpy())
+    values = values.unify_dictionaries().combine_chunks()
+    chunk = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+    words = np.array(chunk.dictionary.to_pylist(), object)
+    if chunk.null_count or any(len(str(word)) > MOST_WORD for word in words):
+        raise ValueError(f"expected words of at most {MOST_WORD} letters")
+    return np.asarray(words[chunk.indices.to_numpy()])
+
+
+def _read_npz(path: Path) -> Curve:
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.file_size > MOST_ROWS * 8 * 4:
+                raise ValueError(f"{entry.filename} is larger than any curve")
+            with archive.open(entry) as file:
+                version = np.lib.format.read_magic(file)
+                if version not in _HEADERS:
+                    raise ValueError(f"{entry.filename} is no array")
+                shape, _, dtype = _HEADERS[version](file)
+                size = math.prod(shape) * dtype.itemsize
+            if dtype.hasobject or size > entry.file_size:
+                raise ValueError(f"{entry.filename} is no array of numbers or words")
+    with np.load(path, allow_pickle=False) as file:
+        _check_size(0, file.files)
+        return {name: file[name] for name in file.files}
+
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _check_size(rows: int, names: list[str]) -> None:
+    if rows > MOST_ROWS:
+        raise ValueError(f"expected at most {MOST_ROWS} rows, got {rows}")
+    if len(names) > MOST_COLUMNS or not all(name.isidentifier() for name in names):
+        raise ValueError(f"expected at most {MOST_COLUMNS} columns with plain names")
+
+
+def _checked(curve: Curve) -> Curve:
+    """Columns of equal length: words where words belong, numbers elsewhere."""
+    steps = curve["step"]
+    _check_size(steps.size, list(curve))
+    for name, values in curve.items():
+        if values.shape != (steps.size,):
+            raise ValueError(f"expected {steps.size} values of {name}")
+        if (name in WORDS) != (values.dtype.kind in "OU") or (
+            name not in WORDS and values.dtype.kind not in "iuf"
+        ):
+            raise ValueError(f"expected other values of {name} than {values.dtype}")
+        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values):
+            raise ValueError(f"expected words in {name}")
+    return curve
 
 
 def with_suffix(stem: Path, suffix: str) -> Path:

@@ -112,11 +112,14 @@ def _joined(parts: Sequence[JobResult]) -> JobResult:
     )
 
 
-def runs_per_job(job: BenchJob, platform: str, speed: float) -> int | None:
-    """How many runs share a program: all on an accelerator, minutes' worth on CPUs."""
+def runs_per_job(job: BenchJob, platform: str) -> int | None:
+    """How many runs share a program: all on an accelerator, minutes' worth on CPUs.
+
+    A fixed number of steps, not a measured time: sweeps are cut alike everywhere.
+    """
     if platform != "cpu":
         return None
-    return max(1, int(MINUTES_PER_CPU_JOB * 60.0 * speed / job.steps))
+    return max(1, STEPS_PER_CPU_JOB // job.steps)
 
 
-MINUTES_PER_CPU_JOB = 5.0
+STEPS_PER_CPU_JOB = 2_000_000

@@ -1,7 +1,9 @@
 """From a suite to jobs: which runs share a compiled program.
 
-What a run's numbers depend on is its column, row, seed, steps and preset, never on the
-runs beside it: jobs hold only runs with equal settings, so they may be cut anyhow.
+Jobs hold only runs with equal settings. On the CPU they hold only runs that would have
+the same program alone, one after the other: a run's bits do not depend on the runs
+beside it. On an accelerator they share a program side by side, so that the last bits
+depend on how many there are.
 """
 
 import dataclasses
@@ -314,6 +316,7 @@ def make_jobs(
     plan: Plan,
     finished: Iterable[RunKey] = (),
     most_runs: Callable[[BenchJob], int | None] = lambda job: None,
+    as_alone: bool = False,
 ) -> list[BenchJob]:
     """Jobs for what is missing.
 
@@ -321,17 +324,26 @@ def make_jobs(
         plan: what is wanted.
         finished: what is there already.
         most_runs: how many runs a job that might hold more may hold; None for all.
+        as_alone: only runs that would have the same program alone share one (CPUs).
     """
     done = set(finished)
     groups: dict[Any, list[tuple[Cell, int]]] = {}
     kinds = {c.column.label: program_kind(c.spec) for c in _one_per_column(plan.cells)}
     for cell, seed in plan.runs:
         if RunKey(cell.column.label, cell.row.label, seed) not in done:
-            shared = (kinds[cell.column.label], cell.method.program, cell.config)
+            shared: tuple[Any, ...] = (
+                kinds[cell.column.label],
+                cell.method.program,
+                cell.config,
+            )
+            if as_alone:
+                learns = cell.method.learns_costs
+                factor = cell.method.window_factor if learns else None
+                shared = (*shared, cell.column.label, learns, factor)
             groups.setdefault(shared, []).append((cell, seed))
     jobs: list[BenchJob] = []
     names: dict[str, int] = {}
-    for (_, program, _), runs in groups.items():
+    for (_, program, *_), runs in groups.items():
         whole = BenchJob("", tuple(runs), plan.steps)
         label = " + ".join(column.label for column in whole.columns)
         name = f"{label} {program}".strip()

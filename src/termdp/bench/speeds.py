@@ -1,13 +1,15 @@
 """How long a suite should take: speeds measured here before, or recorded elsewhere."""
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from termdp.bench.plan import BenchJob
 from termdp.files import write_json
+from termdp.reading import MEGABYTE, read_json
 
 # Steps per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
 # other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, as many runs side
@@ -95,9 +97,16 @@ def _memory() -> Path:
     return Path.home() / ".cache" / "termdp" / "bench_speeds.json"
 
 
+class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is remembered of a kind of job."""
+
+    steps_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+    compile_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
-        return found if isinstance(found, dict) else {}
-    except (OSError, ValueError):
+        found = read_json(path, dict[str, Speed], MEGABYTE)
+        return {name: msgspec.to_builtins(speed) for name, speed in found.items()}
+    except ValueError:
         return {}

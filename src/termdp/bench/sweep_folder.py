@@ -22,17 +22,14 @@ import numpy as np
 from termdp.bench.curves import Curve, read_curve, with_suffix, write_curve
 from termdp.bench.execute import JobResult, RunResult
 from termdp.bench.plan import Plan, RunKey
-from termdp.files import write_json
+from termdp.bench.sweep_schema import check_manifest, checked_record
+from termdp.files import is_unused, write_json
 from termdp.provenance import commit, hardware, version_of, versions
+from termdp.reading import MEGABYTE, UNREADABLE, read_json
 
 FORMAT = 1
 _NAMES = ("column", "row", "seed")
-_DAMAGE = (OSError, KeyError, TypeError, ValueError)
-_RECORDED = {*_NAMES, "settings", "return_mean"}
-_NEEDED = (
-    *("suite", "seeds", "steps", "preset", "end_handling", "columns", "rows"),
-    *("left_out", "commands", "commits", "versions", "wall_s", "programs", "failures"),
-)
+MOST_PACKED = 200 * MEGABYTE
 
 
 class SweepFolder:
@@ -45,11 +42,7 @@ class SweepFolder:
     @classmethod
     def create(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
         """Begin a sweep in a new or empty folder."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise ValueError(
-                f"expected a new folder for the results, but {path} exists: choose "
-                "another --out, or go on with --resume"
-            )
+        check_unused(path)
         path.mkdir(parents=True, exist_ok=True)
         store = cls(path, _new_manifest(plan, command))
         store.save_manifest()
@@ -58,7 +51,7 @@ class SweepFolder:
     @classmethod
     def reopen(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
         """Go on with a sweep; begins it if there is nothing yet."""
-        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        if is_unused(path):
             return cls.create(path, plan, command)
         manifest = read_manifest(path)
         store = cls(path, manifest)
@@ -139,6 +132,15 @@ class SweepFolder:
             )
 
 
+def check_unused(path: Path) -> None:
+    """Refuse a folder that has something in it."""
+    if not is_unused(path):
+        raise ValueError(
+            f"expected a new folder for the results, but {path} exists: choose "
+            "another --out, or go on with --resume"
+        )
+
+
 def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -175,24 +177,27 @@ def _new_manifest(plan: Plan, command: str) -> dict[str, Any]:
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a sweep, of a format this version understands."""
     try:
-        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text())
-        found = manifest["format"]
-    except _DAMAGE as error:
+        manifest: dict[str, Any] = read_json(path / "manifest.json", dict)
+    except ValueError as error:
         raise ValueError(
             f"expected the folder of a benchmark, got {path}: its manifest.json is "
-            f"missing or damaged ({type(error).__name__})"
+            f"missing or damaged ({error})"
         ) from error
+    found = manifest.get("format")
     if found != FORMAT:
+        made = manifest.get("versions")
+        made_by = made.get("termdp") if isinstance(made, dict) else None
         raise ValueError(
-            f"expected results of format {FORMAT}, but {path} has format {found}: use "
-            f"termdp {manifest.get('versions', {}).get('termdp', 'of that time')}"
+            f"expected results of format {FORMAT}, but {path} has format {found!r:.20}: "
+            f"use termdp {made_by or 'of that time'!s:.20}"
         )
-    for name in _NEEDED:
-        if name not in manifest:
-            raise ValueError(
-                f"expected the folder of a benchmark, got {path}: its manifest.json "
-                f"lacks {name!r}; begin anew in another folder"
-            )
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise ValueError(
+            f"expected the folder of a benchmark, got {path}: its manifest.json is "
+            f"damaged ({error}); begin anew in another folder"
+        ) from error
     return manifest
 
 
@@ -200,7 +205,10 @@ def command_to_resume(
     manifest: dict[str, Any], path: Path, seeds: int | None = None
 ) -> str:
     """What to type to go on with a sweep, with so many seeds if given."""
-    words = shlex.split(manifest["commands"][-1])
+    try:
+        words = shlex.split(manifest["commands"][-1])
+    except ValueError:  # not as it was written
+        words = ["termdp", "bench", str(manifest["suite"])]
     for option in ("--out", "--seeds") if seeds is not None else ("--out",):
         if option in words:
             place = words.index(option)
@@ -239,33 +247,45 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     packed = path / "results.json"
     if packed.exists():
         try:
-            found |= _unpacked_records(json.loads(packed.read_text()))
-        except _DAMAGE as error:
+            found |= _unpacked_records(read_json(packed, dict, MOST_PACKED))
+        except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"expected {packed} to hold packed results, but it is damaged: remove it "
-                "if the folder runs/ is there"
+                f"expected {packed} to hold packed results, but it is damaged ({error}): "
+                "remove it if the folder runs/ is there"
             ) from error
     for file in (path / "runs").glob("*/*/seed*.json"):
         try:
-            record = json.loads(file.read_text())
-            if not _RECORDED.issubset(record):
-                continue
-            found[key_of(record)] = record
-        except _DAMAGE:
+            record = read_json(file, dict, MEGABYTE)
+            record = checked_record(record, record.get("settings"))
+        except ValueError as error:
+            if UNREADABLE in str(error):
+                raise ValueError(f"expected a run in {file}, but {error}") from error
             continue
+        if file.parts[-3:] == _file_of(key_of(record)).parts[-3:]:
+            found[key_of(record)] = record
     return [found[key] for key in sorted(found)]
+
+
+def _file_of(key: RunKey) -> Path:
+    return Path("runs") / key.column / key.row / f"seed{key.seed}.json"
 
 
 def read_curves(path: Path) -> dict[RunKey, Curve]:
     """Learning curves of all complete runs."""
-    packed = read_curve(path / "curves")
-    curves = {} if packed is None else _unpacked(packed)
+    try:
+        packed = read_curve(path / "curves")
+        curves = {} if packed is None else _unpacked(packed)
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"expected learning curves in {path / 'curves'}.*, but they are damaged "
+            f"({error}): remove the file if the folder runs/ is there"
+        ) from error
     for record in read_records(path):
         key = key_of(record)
         stem = path / "runs" / key.column / key.row / f"seed{key.seed}"
         try:
             curve = read_curve(stem)
-        except _DAMAGE as error:
+        except ValueError as error:
             raise ValueError(
                 f"expected a learning curve in {stem}.*, but it is damaged: remove "
                 f"{stem}.json and what is there beside it, then go on with --resume"
@@ -302,11 +322,11 @@ def _packed_records(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _unpacked_records(content: dict[str, Any]) -> dict[RunKey, dict[str, Any]]:
-    return {
-        key_of(run): run
-        | {"settings": content["settings"][f"{run['column']}/{run['row']}"]}
-        for run in content["runs"]
-    }
+    found = {}
+    for run in content["runs"]:
+        settings = content["settings"][f"{run['column']}/{run['row']}"]
+        found[key_of(run)] = checked_record(run, settings)
+    return found
 
 
 def _unpacked(columns: Curve) -> dict[RunKey, Curve]:

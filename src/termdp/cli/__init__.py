@@ -70,10 +70,11 @@ def _dispatch(argv: Sequence[str] | None) -> None:
         command.run(args)
     except BrokenPipeError:
         raise
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MemoryError) as error:
         if os.environ.get("TERMDP_TRACEBACK"):
             raise
-        _fail(str(error))
+        is_memory = isinstance(error, MemoryError)
+        _fail(f"expected to need less memory: {error}" if is_memory else str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -70,26 +70,29 @@ def run(args: Args) -> None:
     from termdp.bench.plan import make_jobs
     from termdp.bench.speeds import Speeds
     from termdp.bench.sweep import sweep
-    from termdp.bench.sweep_folder import SweepFolder
+    from termdp.bench.sweep_folder import SweepFolder, check_unused
+    from termdp.cli.bench_progress import shown
+    from termdp.folder_lock import only_writer
 
     plan = _plan(args, args.suite)
     speeds = Speeds(platform)
-    most_runs = _most_runs(args, plan, speeds)
+    most_runs = _most_runs(args, plan, platform)
     out = args.out or Path("results") / args.suite
     command = "termdp " + shlex.join(sys.argv[1:])
     begin = SweepFolder.reopen if args.resume else SweepFolder.create
-    folder = begin(out, plan, command)
-    for label, why in plan.left_out.items():
-        print(f"termdp: {label} is left out: {why}", file=sys.stderr)
-    finished = folder.finished()
-    jobs = make_jobs(plan, finished, most_runs)
-    from termdp.cli.bench_progress import shown
-
-    with shown(jobs, speeds, jobs_at_once) as hear:
-        try:
-            outcome = sweep(engine(jobs), folder, speeds, hear)
-        except KeyboardInterrupt:
-            outcome = None
+    if not args.resume:
+        check_unused(out)
+    with only_writer(out):
+        folder = begin(out, plan, command)
+        for label, why in plan.left_out.items():
+            print(f"termdp: {label} is left out: {why}", file=sys.stderr)
+        finished = folder.finished()
+        jobs = make_jobs(plan, finished, most_runs, as_alone=platform == "cpu")
+        with shown(jobs, speeds, jobs_at_once) as hear:
+            try:
+                outcome = sweep(engine(jobs), folder, speeds, hear)
+            except KeyboardInterrupt:
+                outcome = None
     if outcome is None:
         print(
             f"interrupted; finished runs are in {out}. Go on with the same command and "
@@ -148,7 +151,7 @@ def _platform() -> str:
     return str(jax.devices()[0].platform)
 
 
-def _most_runs(args: Args, plan: Any, speeds: Any) -> Any:
+def _most_runs(args: Args, plan: Any, platform: str) -> Any:
     """How many runs a job may hold: as told, or as suits the engine."""
     if args.runs_per_job is not None:
         if args.runs_per_job < 1:
@@ -160,7 +163,7 @@ def _most_runs(args: Args, plan: Any, speeds: Any) -> Any:
         return lambda job: plan.seeds
     from termdp.bench.local import runs_per_job
 
-    return lambda job: runs_per_job(job, speeds.platform, speeds.of(job))
+    return lambda job: runs_per_job(job, platform)
 
 
 def _show_suites(args: Args) -> None:
@@ -168,11 +171,13 @@ def _show_suites(args: Args) -> None:
     from termdp.bench.speeds import Speeds
     from termdp.bench.suites import SUITES
 
-    speeds = Speeds(_platform())
+    platform = _platform()
+    speeds = Speeds(platform)
     rows = []
     for name in SUITES if args.suite is None else (args.suite,):
         plan = _plan(args, name)
-        jobs = make_jobs(plan, most_runs=_most_runs(args, plan, speeds))
+        most_runs = _most_runs(args, plan, platform)
+        jobs = make_jobs(plan, most_runs=most_runs, as_alone=platform == "cpu")
         rows.append(
             {
                 "suite": name,

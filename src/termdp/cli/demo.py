@@ -26,10 +26,17 @@ def run(args: Args) -> None:
     """Train, play, write."""
     from termdp.report.demo import DemoSettings, run_demo, verdict, write_page
 
-    if args.seeds < 2:
-        raise ValueError(f"expected at least 2 seeds for an interval, got {args.seeds}")
+    if not 2 <= args.seeds <= 4096:
+        raise ValueError(
+            f"expected --seeds from 2 (for an interval) to 4096, got {args.seeds}"
+        )
+    if args.steps is not None and not 1 <= args.steps <= 10**9:
+        raise ValueError(f"expected --steps from 1 to {10**9}, got {args.steps}")
+    if args.out.exists() and not args.out.is_dir():
+        raise ValueError(f"expected a folder for the page, got the file {args.out}")
     defaults = DemoSettings()
-    settings = DemoSettings(seeds=args.seeds, steps=args.steps or defaults.steps)
+    steps = defaults.steps if args.steps is None else args.steps
+    settings = DemoSettings(seeds=args.seeds, steps=steps)
     console = Console()
     with Progress(
         TextColumn("{task.description}"),

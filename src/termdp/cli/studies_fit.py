@@ -12,6 +12,8 @@ from termdp.people.extra import needs_people_packages
 if TYPE_CHECKING:
     from termdp.people.records.study_schema import StudyRecord
 
+FIT_BYTES = 16 * 2**20  # more than any fit's results
+
 
 @dataclass(frozen=True)
 class Args:
@@ -50,6 +52,7 @@ def run(args: Args) -> None:
 
     from rich.console import Console
 
+    from termdp.files import room_for
     from termdp.people.models.fit_folder import check_new, write_results
     from termdp.people.models.fitting import check_enough, fit_study, showings_of
     from termdp.people.models.window_choice import FitSettings
@@ -67,7 +70,8 @@ def run(args: Args) -> None:
     settings = dataclasses.replace(settings, config=config)
     console = Console(stderr=True)
     with console.status("reading") as status:
-        fit = fit_study(rides, settings, args.window, status.update)
+        with room_for(out, FIT_BYTES):
+            fit = fit_study(rides, settings, args.window, status.update)
         summary = write_results(out, name, fit, args.seed)
     _remember(args, out)
     if args.json:

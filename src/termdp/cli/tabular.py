@@ -71,11 +71,7 @@ class Args:
 
 def run(args: Args) -> None:
     """Learn, then write and print what came out."""
-    if args.seeds < 1 or args.episodes < 10:
-        raise ValueError(
-            "expected at least 1 seed and 10 episodes, got "
-            f"{args.seeds} and {args.episodes}"
-        )
+    _check(args)
     model = tabular.make_model(args.model)
     begin = time.perf_counter()
     runs = _play(args, model)
@@ -121,6 +117,21 @@ def make_agents(args: Args, model: tabular.TerMDP) -> dict[str, Learner]:
         )
     agents["thompson"] = tabular.Thompson(radius=model.radius)
     return agents
+
+
+def _check(args: Args) -> None:
+    for name, least, most in (
+        ("seeds", 1, 4096),
+        ("episodes", 10, 10_000_000),
+        ("seed", 0, 2**32 - 1),
+        ("bonus_scale", 0.0, 1e9),
+        ("cost_bonus_scale", 0.0, 1e9),
+    ):
+        value = getattr(args, name)
+        if not least <= value <= most:
+            raise ValueError(
+                f"expected --{name.replace('_', '-')} from {least} to {most}, got {value}"
+            )
 
 
 def _play(args: Args, model: tabular.TerMDP) -> dict[str, list[Regret]]:

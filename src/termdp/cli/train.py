@@ -27,6 +27,7 @@ from termdp.runs.config import (
 )
 from termdp.settings import expectation, nearest
 
+MOST_MINUTES = 366 * 24 * 60
 Word = tyro.conf.Positional[str | None]
 COLUMNS = (
     *("seed", "return_mean", "length_mean", "stop_rate", "game_over_rate"),
@@ -146,9 +147,10 @@ def run(args: Args) -> None:
     """Train, show progress, save; Ctrl-C saves and says how to go on."""
     if args.no_observer and args.observer is not None:
         raise ValueError("expected --observer or --no-observer, got both")
-    if not args.checkpoint_minutes > 0:
+    if not 0 < args.checkpoint_minutes <= MOST_MINUTES:
         raise ValueError(
-            f"expected --checkpoint-minutes above 0, got {args.checkpoint_minutes}"
+            f"expected --checkpoint-minutes above 0 and at most {MOST_MINUTES} (a year), "
+            f"got {args.checkpoint_minutes}"
         )
     if args.print_config:
         _print_config(args)

@@ -25,6 +25,9 @@ class Items:
     categories: Any
 
 
+MOST = 4096  # of items, categories and sides of a taste
+
+
 def make_items(
     num_items: int = 16, num_categories: int = 4, taste_size: int = 2, seed: int = 0
 ) -> Items:
@@ -39,8 +42,16 @@ def make_items(
         ("num_categories", num_categories, 1),
         ("taste_size", taste_size, 1),
     ):
-        if number < least:
-            raise ValueError(f"expected {name} to be {least} or more, got {number}")
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if not is_whole or not least <= number <= MOST:
+            raise ValueError(
+                f"expected {name} to be a whole number from {least} to {MOST}, got "
+                f"{number!r}"
+            )
+    if not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise ValueError(
+            f"expected seed to be a whole number of at least 0, got {seed!r}"
+        )
     random = np.random.default_rng(seed)
     rank = np.linspace(1.0, 0.0, num_items)
     noise = random.uniform(-0.5, 0.5, (3, num_items))

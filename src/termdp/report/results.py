@@ -1,11 +1,11 @@
 """Results of one or several sweeps, read back for a report."""
 
 import dataclasses
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from termdp.bench.curves import Curve
@@ -19,9 +19,33 @@ from termdp.bench.sweep_folder import (
     read_manifest,
     read_records,
 )
+from termdp.bench.sweep_schema import Label, Words
+from termdp.reading import MEGABYTE, Name, Plain, read_json
 from termdp.report.names import in_order, split_discount
 
 LEAST_SEEDS = 2
+Numbers = Annotated[list[float], msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class ObserverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `benchmarks/hard_observers.py` measured of one observer."""
+
+    column: Label
+    why: Words
+    overrides: dict[str, Plain]
+    unobserved: Numbers
+    switched_on: Numbers
+    oracle: Numbers
+    lost: float
+    kept: float
+    stopped: float
+    length: float
+    least_bias: float
+    bias: float
+    oracle_method: Name | msgspec.UnsetType = msgspec.UNSET
+    oracle_measured: Name | msgspec.UnsetType = msgspec.UNSET
+
+
 _SAME = ("steps", "preset", "end_handling")
 
 
@@ -168,7 +192,13 @@ def _observers(paths: Sequence[Path]) -> list[dict[str, Any]]:
     for path in paths:
         file = path / "observers.json"
         if file.exists():
-            found |= {row["column"]: row for row in json.loads(file.read_text())}
+            try:
+                rows = read_json(file, list[ObserverRow], MEGABYTE)
+            except ValueError as error:
+                raise ValueError(
+                    f"expected what benchmarks/hard_observers.py wrote in {file}: {error}"
+                ) from error
+            found |= {row.column: msgspec.to_builtins(row) for row in rows}
     return list(found.values())
 
 

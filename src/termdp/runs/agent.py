@@ -2,31 +2,35 @@
 
 import dataclasses
 import functools
-import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import msgspec
 import numpy as np
 from flax import struct
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from termdp.agents.actor_critic import Actor, PolicyInput, forget, make_actor
 from termdp.agents.distributions import Continuous, Discrete, Distribution
 from termdp.agents.method_params import method_params
 from termdp.agents.methods import Method
-from termdp.arrays import named_arrays, restore
+from termdp.array_files import read_with_manifest, write_arrays
+from termdp.arrays import bytes_of, named_arrays, restore
 from termdp.costs import ensemble
 from termdp.costs.config import CostConfig
-from termdp.files import draft_of
+from termdp.observer import MOST_WINDOW
+from termdp.reading import Size, from_plain
 from termdp.runs import cost_features
 from termdp.runs.collect import Mind
+from termdp.runs.config import NETWORKS
 from termdp.runs.program import Job
 from termdp.runs.spec import RunSpec
+from termdp.settings import PRECISIONS
 
+OBSERVATION_TYPES = ("float32", "float16", "bool", "uint8", "int8", "int32", "int16")
+MOST_NUMBERS = 10_000_000
 FORMAT = "termdp agent"
 VERSION = 1
 MANIFEST = "termdp_agent"
@@ -53,14 +57,16 @@ class AgentCard:
 
     spec: RunSpec
     method: Method
-    window: int
-    observation_shape: tuple[int, ...]
+    window: Annotated[int, msgspec.Meta(ge=1, le=MOST_WINDOW)]
+    observation_shape: Annotated[
+        tuple[Size, ...], msgspec.Meta(min_length=1, max_length=3)
+    ]
     observation_dtype: str
-    num_actions: int | None
-    action_low: tuple[float, ...]
-    action_high: tuple[float, ...]
-    torso: tuple[str, int, int, str]
-    lstm_size: int
+    num_actions: Size | None
+    action_low: Annotated[tuple[float, ...], msgspec.Meta(max_length=10_000)]
+    action_high: Annotated[tuple[float, ...], msgspec.Meta(max_length=10_000)]
+    torso: tuple[str, Size, Size, str]
+    lstm_size: Size
     costs: CostConfig
     return_mean: float | None = None
 
@@ -74,6 +80,26 @@ class AgentCard:
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
+    def check(self) -> None:
+        """Refuse what no agent has: for cards read from disk."""
+        kind, _, _, precision = self.torso
+        if kind not in NETWORKS or precision not in PRECISIONS:
+            raise ValueError(f"expected the torso of a policy, got {self.torso}")
+        if self.observation_dtype not in OBSERVATION_TYPES:
+            raise ValueError(
+                f"expected observations of a type of {', '.join(OBSERVATION_TYPES)}, got "
+                f"{self.observation_dtype!r:.40}"
+            )
+        if math.prod(self.observation_shape) > MOST_NUMBERS:
+            raise ValueError(
+                f"expected at most {MOST_NUMBERS} numbers in an observation, got "
+                f"{self.observation_shape}"
+            )
+        bounds = (*self.action_low, *self.action_high)
+        paired = len(self.action_low) == len(self.action_high)
+        if not paired or (self.num_actions is None) != bool(bounds):
+            raise ValueError("expected num_actions, or a lower and an upper bound each")
+
     @property
     def distribution(self) -> Distribution:
         """Of the actions."""
@@ -85,8 +111,10 @@ class AgentCard:
 def card_from_plain(content: Any) -> AgentCard:
     """Undo `AgentCard.to_plain`."""
     try:
-        return msgspec.convert(content, AgentCard)
-    except msgspec.ValidationError as error:
+        card: AgentCard = from_plain(content, AgentCard)
+        card.check()
+        return card
+    except ValueError as error:
         raise ValueError(f"expected the description of an agent: {error}") from error
 
 
@@ -242,8 +270,7 @@ class Agent:
             "agent": self.card.to_plain(),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of(path) as draft:
-            save_file(arrays, draft, {MANIFEST: json.dumps(manifest)})
+        write_arrays(path, arrays, MANIFEST, manifest)
         return path
 
     def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
@@ -410,34 +437,33 @@ def learned_costs(template: Any, average: Any) -> Any:
 
 def read_agent(path: Path) -> Agent:
     """An agent from a file of `Agent.save`."""
+
+    def card_of(manifest: Any) -> AgentCard:
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ValueError("it is a safetensors file of another kind")
+        found = manifest.get("version")
+        if found != VERSION:
+            raise ValueError(
+                f"expected format version {VERSION}, got {found!r:.40}: use the termdp "
+                "that wrote it"
+            )
+        return card_from_plain(manifest.get("agent"))
+
+    def room(manifest: Any) -> int:
+        weights, learned = weight_templates(card_of(manifest))
+        return bytes_of((weights, None if learned is None else learned.average))
+
     try:
-        with safe_open(path, framework="np") as file:
-            content = (file.metadata() or {}).get(MANIFEST)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        reason = "it is no safetensors file" if path.exists() else "no such file"
-        raise ValueError(f"expected an agent's file, got {path}: {reason}") from error
-    try:
-        manifest = json.loads(content or "{}")
-    except (ValueError, RecursionError):
-        manifest = {}
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(
-            f"expected a file of agent.save, got {path}: a safetensors file of another "
-            "kind"
-        )
-    if manifest.get("version") != VERSION:
-        raise ValueError(
-            f"expected an agent of format version {VERSION}, got "
-            f"{manifest.get('version')!r} in {path}: use the termdp that wrote it"
-        )
-    try:
-        card = card_from_plain(manifest.get("agent"))
+        manifest, arrays = read_with_manifest(path, MANIFEST, room)
         return agent_from_arrays(
-            card, named_under("['policy']", arrays), named_under("['costs']", arrays)
+            card_of(manifest),
+            named_under("['policy']", arrays),
+            named_under("['costs']", arrays),
         )
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        raise ValueError(
+            f"expected an agent's file (of agent.save), got {path}: {error}"
+        ) from error
 
 
 def named_under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,58 +1,96 @@
 """Checkpoints: all of a training state as safetensors, with a manifest in JSON.
 
 A checkpoint is a folder `checkpoints/<iteration>` that appears in one rename, after its
-files are on disk: a kill at any moment leaves the last complete one readable. Nothing
-here can execute code when read. Snapshots hold the policy's weights alone, and all of
-them stay: `snapshots/<steps>.safetensors`.
+files are on disk: a kill at any moment leaves the last complete one readable. The
+manifest has the digest of every file and of itself: what was changed since is not
+believed, and the newest whole checkpoint serves instead. Nothing here can execute code
+when read. Snapshots hold the policy's weights alone, and all of them stay:
+`snapshots/<steps>.safetensors`.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import jax
+import msgspec
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
-from termdp.arrays import named_arrays, restore
+from termdp.array_files import (
+    MOST_BYTES,
+    Arrays,
+    read_arrays,
+    save_arrays,
+    write_arrays,
+)
+from termdp.arrays import bytes_of, named_arrays, restore
 from termdp.files import draft_of
+from termdp.reading import MEGABYTE, UNREADABLE, Plain, from_plain, read_json
 
 STATE_FILE = "state.safetensors"
 REPORTS_FILE = "reports.safetensors"
 MANIFEST_FILE = "manifest.json"
+DAMAGED = ".damaged"
 KEEP = 2
+MOST_REPORTS = 4096 * MEGABYTE
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
-def save(
-    folder: Path, iteration: int, state: Any, reports: dict[str, np.ndarray], extra: Any
-) -> Path:
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a checkpoint is.
+
+    Attributes:
+        iteration: how many iterations are done.
+        seconds: spent on them.
+        compile_seconds: spent on compiling.
+        configuration: all that decides how the run goes on.
+        files: the digest of each file.
+        digest: of all the above.
+    """
+
+    iteration: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    seconds: Seconds = 0.0
+    compile_seconds: Seconds = 0.0
+    configuration: dict[str, Plain] = {}
+    files: dict[str, str] = {}
+    digest: str = ""
+
+    def own_digest(self) -> str:
+        """The digest of everything else in the manifest."""
+        plain = msgspec.to_builtins(self) | {"digest": ""}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+Loaded = tuple[Arrays, Arrays, Manifest]
+Shapes = Callable[[Manifest], Any]
+
+
+def save(folder: Path, state: Any, reports: Arrays, manifest: Manifest) -> Path:
     """Write a checkpoint; older ones but the last are removed afterwards.
 
     Args:
         folder: the run's `checkpoints` folder.
-        iteration: how many iterations are done.
         state: a pytree of arrays.
         reports: what the iterations so far reported.
-        extra: further facts for the manifest, plain data.
+        manifest: what is saved; its digests are filled in here.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    final = folder / f"{iteration:08d}"
+    final = folder / f"{manifest.iteration:08d}"
     with draft_of(final) as draft:
         draft.mkdir()
-        save_file(named_arrays(state), draft / STATE_FILE)
+        save_arrays(draft / STATE_FILE, named_arrays(state))
         rows = {name: np.ascontiguousarray(v) for name, v in reports.items()}
-        save_file(rows, draft / REPORTS_FILE)
-        files = (STATE_FILE, REPORTS_FILE)
-        manifest = {
-            "iteration": iteration,
-            "files": {name: _digest(draft / name) for name in files},
-            **extra,
-        }
-        (draft / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2))
+        save_arrays(draft / REPORTS_FILE, rows)
+        files = {name: _digest(draft / name) for name in (STATE_FILE, REPORTS_FILE)}
+        manifest = msgspec.structs.replace(manifest, files=files)
+        manifest = msgspec.structs.replace(manifest, digest=manifest.own_digest())
+        content = json.dumps(msgspec.to_builtins(manifest), indent=2)
+        (draft / MANIFEST_FILE).write_text(content)
         if final.exists():
             _set_aside(final)
     for old in complete(folder)[:-KEEP]:
@@ -71,49 +109,97 @@ def complete(folder: Path) -> list[Path]:
     """The complete checkpoints of a run, oldest first."""
     if not folder.is_dir():
         return []
-    return sorted(p for p in folder.iterdir() if p.name.isdigit() and p.is_dir())
+    names = (p for p in folder.iterdir() if re.fullmatch("[0-9]{1,12}", p.name))
+    return sorted((p for p in names if p.is_dir()), key=lambda p: int(p.name))
 
 
-def load_latest(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
-    """Arrays, reports and manifest of the newest checkpoint; an error if damaged."""
+class DamagedError(ValueError):
+    """A checkpoint is not as it was written."""
+
+
+def load_latest(folder: Path, shapes: Shapes | None = None) -> Loaded:
+    """Arrays, reports and manifest of the newest whole checkpoint.
+
+    A damaged one is passed over with a warning; one that may not be read is an error.
+
+    Args:
+        folder: the run's `checkpoints` folder.
+        shapes: see `load`.
+    """
     found = complete(folder)
     if not found:
         raise ValueError(
             f"expected a run with a checkpoint, got none in {folder}: was the run "
             "stopped before its first one?"
         )
-    return load(found[-1])
+    reasons = []
+    for path in reversed(found):
+        try:
+            loaded = load(path, shapes)
+        except DamagedError as error:
+            reasons.append(str(error))
+            continue
+        for reason in reasons:
+            warnings.warn(f"{reason}: {path.name} is used instead", stacklevel=2)
+        return loaded
+    raise DamagedError(f"{reasons[0]}, and there is no other whole one")
 
 
-def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict]:
-    """Arrays, reports and manifest of one checkpoint, checked against its digests."""
-    advice = f"remove {path} to go on from an older checkpoint"
+def load(path: Path, shapes: Shapes | None = None) -> Loaded:
+    """Arrays, reports and manifest of one checkpoint, checked against its digests.
+
+    Args:
+        path: the checkpoint.
+        shapes: those of the state that its manifest speaks of: a larger one is not
+            read. It may refuse the manifest.
+    """
+    manifest = _checked_manifest(path)
+    room = MOST_BYTES if shapes is None else bytes_of(shapes(manifest))
     try:
-        manifest = json.loads((path / MANIFEST_FILE).read_text())
-        digests = manifest["files"]
-        for name in (STATE_FILE, REPORTS_FILE):
-            if _digest(path / name) != digests[name]:
-                raise ValueError(
-                    f"expected {path / name} as it was written, but it is damaged: "
-                    f"{advice}"
-                )
-        return load_file(path / STATE_FILE), load_file(path / REPORTS_FILE), manifest
-    except (
-        OSError,
-        json.JSONDecodeError,
-        UnicodeDecodeError,
-        KeyError,
-        TypeError,
-        SafetensorError,
-    ) as error:
+        state = read_arrays(path / STATE_FILE, room)
+        return state, read_arrays(path / REPORTS_FILE, MOST_REPORTS), manifest
+    except ValueError as error:
         raise ValueError(
-            f"expected a complete checkpoint, but {path} is damaged "
-            f"({type(error).__name__}): {advice}"
+            f"expected the checkpoint of this run in {path}: {error}"
+        ) from (error)
+
+
+def _checked_manifest(path: Path) -> Manifest:
+    """The manifest, if it and all files are as they were written."""
+    try:
+        content = read_json(path / MANIFEST_FILE, dict, MEGABYTE)
+        manifest: Manifest = from_plain(content, Manifest)
+        if manifest.digest != manifest.own_digest():
+            raise ValueError("its manifest was changed since it was written")
+        if manifest.iteration != int(path.name):
+            raise ValueError(f"its manifest is that of iteration {manifest.iteration}")
+        for name in (STATE_FILE, REPORTS_FILE):
+            if _digest(path / name) != manifest.files.get(name):
+                raise ValueError(f"{name} was changed since it was written")
+    except (ValueError, OSError) as error:
+        if UNREADABLE in str(error) or isinstance(error, PermissionError):
+            raise ValueError(
+                f"expected a checkpoint in {path}, but {UNREADABLE}"
+            ) from error
+        raise DamagedError(
+            f"expected a whole checkpoint, but {path} is damaged ({error})"
         ) from error
+    return manifest
+
+
+def set_damaged_aside(folder: Path, used: int) -> None:
+    """Rename checkpoints newer than the one in use: they are damaged. None is removed."""
+    for path in complete(folder):
+        if int(path.name) > used:
+            target = path.with_name(path.name + DAMAGED)
+            if target.exists():
+                shutil.rmtree(target)
+            os.replace(path, target)
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def planned_snapshots(total: int, count: int) -> tuple[int, ...]:
@@ -131,8 +217,7 @@ def save_snapshot(run: Path, step: int, weights: Any) -> Path:
     """Write the policy's weights `[seeds, ...]` after `step` steps."""
     path = _snapshot(run, step)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with draft_of(path) as draft:
-        save_file(named_arrays(weights), draft)
+    write_arrays(path, named_arrays(weights))
     return path
 
 
@@ -146,17 +231,12 @@ def load_snapshot(run: Path, step: int, template: Any) -> Any:
     """The weights `[seeds, ...]` of one snapshot, in the form of `template`."""
     path = _snapshot(run, step)
     try:
-        return restore(template, load_file(path))
-    except (OSError, SafetensorError) as error:
+        return restore(template, read_arrays(path, bytes_of(template)))
+    except ValueError as error:
         raise ValueError(
-            f"expected a snapshot of a policy in {path}, but it is missing or damaged"
+            f"expected a snapshot of a policy in {path}, but: {error}"
         ) from error
 
 
 def _snapshot(run: Path, step: int) -> Path:
     return run / "snapshots" / f"{step:010d}.safetensors"
-
-
-def restored(template: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A state like `template` (a function that makes one) from a checkpoint's arrays."""
-    return restore(jax.eval_shape(template), arrays)

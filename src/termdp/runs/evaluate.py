@@ -136,8 +136,16 @@ def evaluate(
         >>> found.stop_rate
         0.0
     """
-    if not 1 <= episodes <= MOST_EPISODES:
-        raise ValueError(f"expected 1 to {MOST_EPISODES} episodes, got {episodes}")
+    for name, value, most in (
+        ("episodes", episodes, MOST_EPISODES),
+        ("seed", seed, 2**32 - 1),
+    ):
+        least = 1 if name == "episodes" else 0
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not is_whole or not least <= value <= most:
+            raise ValueError(
+                f"expected {name} from {least} to {most}, got {value!r:.60}"
+            )
     agents = agents_of(agent)
     if env is None and isinstance(agent, Result):
         job = agent.program.job

@@ -8,18 +8,30 @@ DIR/observer.safetensors    a copy of the observer, if one from a file watches
 DIR/summary.json       results, written when the run is complete
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from termdp.files import write_json
+import msgspec
+
+from termdp.files import (
+    LOCK,
+    draft_of,
+    is_leftover,
+    is_unused,
+    told_in_words,
+    write_json,
+)
 from termdp.provenance import versions
-from termdp.runs.agent import AgentCard, card_from_plain
-from termdp.runs.spec import RunSpec, spec_from_plain
+from termdp.reading import MEGABYTE, Name, Plain, from_plain, read_json
+from termdp.runs.agent import AgentCard
+from termdp.runs.spec import RunSpec
 
 FORMAT = 2
 OBSERVER_FILE = "observer.safetensors"
@@ -47,11 +59,7 @@ class RunFolder:
             card: what its agent looks like.
             numbers: all numbers of the run, settled.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise ValueError(
-                f"expected a new folder for the run, but {path} exists: choose another "
-                f"--out, or go on with `termdp train --resume {path}`"
-            )
+        check_unbegun(path)
         record = {"format": FORMAT, "numbers": numbers}
         try:
             json.dumps([spec.to_plain(), record])
@@ -62,9 +70,13 @@ class RunFolder:
             ) from error
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
+        for leftover in path.iterdir():
+            if leftover.name != LOCK:
+                leftover.unlink()
         if isinstance(spec.observer, str):
             # A copy, so that the run needs nothing else to resume.
-            shutil.copyfile(spec.observer, path / OBSERVER_FILE)
+            with draft_of(path / OBSERVER_FILE) as draft:
+                shutil.copyfile(spec.observer, draft)
             spec = dataclasses.replace(spec, observer=OBSERVER_FILE)
         card = dataclasses.replace(card, spec=spec)
         record |= {
@@ -72,66 +84,129 @@ class RunFolder:
             "agent": card.to_plain(),
             "versions": versions(),
         }
-        write_json(folder.config, record)
         folder.metrics.touch()
+        write_json(folder.config, record)  # last: with it the run has begun
         return folder
 
     @classmethod
     def open(cls, path: Path) -> tuple["RunFolder", RunSpec]:
         """An existing run and what it was asked for."""
         folder = cls(path)
-        spec = spec_from_plain(folder._record()["spec"])
+        spec = folder._record().spec
         if isinstance(spec.observer, str):
             spec = dataclasses.replace(spec, observer=str(path / spec.observer))
         return folder, spec
 
     def numbers(self) -> dict[str, Any]:
         """All numbers of the run, settled."""
-        return dict(self._record()["numbers"])
+        return dict(self._record().numbers)
 
     def card(self) -> AgentCard:
         """What the run's agent looks like."""
-        return card_from_plain(self._record()["agent"])
+        return self._record().agent
 
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> "Record":
         try:
-            record: dict[str, Any] = json.loads(self.config.read_text())
-            found = record.get("format", 1)
-            if found == FORMAT and {"spec", "agent", "numbers"} <= set(record):
-                return record
-        except (OSError, AttributeError, ValueError, RecursionError) as error:
+            content = read_json(self.config, dict, MEGABYTE)
+        except ValueError as error:
+            begin = ""
+            if is_unused(self.path) or _is_unbegun(self.path):
+                begin = (
+                    "; nothing was begun there: begin with `termdp train ENV METHOD`"
+                )
             raise ValueError(
                 f"expected the folder of a run, got {self.path}: its config.json is "
-                f"missing or damaged ({type(error).__name__})"
+                f"missing or damaged ({error}){begin}"
             ) from error
-        made_by = record.get("versions", {}).get("termdp", "an older version")
-        raise ValueError(
-            f"expected a run of format {FORMAT}, but {self.path} has format {found}: "
-            f"train it anew, or read it with termdp {made_by}"
-        )
+        found = content.get("format", 1)
+        if found != FORMAT:
+            made = content.get("versions")
+            made_by = made.get("termdp") if isinstance(made, dict) else None
+            raise ValueError(
+                f"expected a run of format {FORMAT}, but {self.path} has format "
+                f"{found!r:.20}: train it anew, or read it with termdp "
+                f"{made_by or 'an older version'!s:.20}"
+            )
+        try:
+            record: Record = from_plain(content, Record)
+            record.spec.check_plain()
+        except ValueError as error:
+            raise ValueError(
+                f"expected the description of a run in {self.config}, but it is "
+                f"damaged: {error}"
+            ) from error
+        return record
 
     def extend(self, steps: int) -> None:
         """Write down that the run goes on to more steps; its summary is out of date."""
         record = self._record()
-        record["spec"]["steps"] = steps
-        write_json(self.config, record)
+        spec = dataclasses.replace(record.spec, steps=steps)
+        record = msgspec.structs.replace(record, spec=spec)
+        write_json(self.config, msgspec.to_builtins(record))
         self.summary.unlink(missing_ok=True)
 
-    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> int:
-        """Add lines; returns the file's length once they are on disk."""
-        with self.metrics.open("a") as file:
-            for line in lines:
-                file.write(json.dumps(line) + "\n")
+    def append_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Add lines; they are on disk when this returns."""
+        with told_in_words(self.metrics), self.metrics.open("a") as file:
+            file.write(_as_lines(lines))
             file.flush()
             os.fsync(file.fileno())
-            return file.tell()
 
-    def cut_metrics(self, length: int) -> None:
-        """Forget lines that were written after a checkpoint."""
-        with self.metrics.open("a") as file:
-            if file.tell() < length:
-                raise ValueError(
-                    f"expected {self.metrics} as it was written, but it is shorter: "
-                    "training cannot go on from here"
-                )
-            file.truncate(length)
+    def set_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Let the file hold these lines alone: those written after a checkpoint go.
+
+        Lines that were lost or changed are written anew, with a warning.
+        """
+        wanted = _as_lines(lines).encode()
+        found = b""
+        with contextlib.suppress(FileNotFoundError), self.metrics.open("rb") as file:
+            found = file.read(len(wanted) + 1)
+        if found[: len(wanted)] != wanted:
+            warnings.warn(
+                f"{self.metrics} is not as it was written: it is made anew from the "
+                "checkpoint",
+                stacklevel=2,
+            )
+        elif len(found) == len(wanted):
+            return
+        with draft_of(self.metrics) as draft:
+            draft.write_bytes(wanted)
+
+    def was_trained(self) -> bool:
+        """Whether anything but checkpoints shows that the run was under way."""
+        has_metrics = self.metrics.exists() and self.metrics.stat().st_size > 0
+        others = (self.summary, self.path / "snapshots")
+        return has_metrics or any(path.exists() for path in others)
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `config.json` holds."""
+
+    format: int
+    numbers: dict[str, Plain]
+    spec: RunSpec
+    agent: AgentCard
+    versions: dict[str, Name]
+
+
+def _as_lines(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def check_unbegun(path: Path) -> None:
+    """Refuse a folder that has something in it."""
+    if not _is_unbegun(path):
+        raise ValueError(
+            f"expected a new folder for the run, but {path} exists: choose another "
+            f"--out, or go on with `termdp train --resume {path}`"
+        )
+
+
+def _is_unbegun(path: Path) -> bool:
+    """Whether a run may begin in a folder: nothing is there but what a kill left."""
+    if is_unused(path):
+        return True
+    if not path.is_dir() or not (path / LOCK).exists():
+        return False
+    mine = {OBSERVER_FILE, "metrics.jsonl"}
+    return all(is_leftover(found) or found.name in mine for found in path.iterdir())

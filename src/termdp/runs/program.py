@@ -1,7 +1,9 @@
 """Many iterations, many runs, one compiled program.
 
-Runs (methods × seeds) are the leading axis of everything: `vmap` makes one program of
-them, and a loop on the device runs a chunk of iterations without coming back to Python.
+Runs (methods × seeds) are the leading axis of everything. On an accelerator `vmap` makes
+one program of them; on the CPU they follow one another in one program (`lax.map`), so
+that a run has the same bits whatever runs beside it. A loop on the device runs a chunk of
+iterations without coming back to Python.
 """
 
 import dataclasses
@@ -183,6 +185,9 @@ class TrainProgram:
         self.job = job
         self.recipe = make_recipe(job)
         self._mesh = _mesh_of(devices, len(job.seeds))
+        first = (devices or jax.devices())[0]
+        # Side by side nothing is gained on a CPU, and sums depend on how many there are.
+        self._one_by_one = first.platform == "cpu"
         self.method_params = self._spread(job.method_params())
         # None where all runs see the same: then the parameters are constants.
         self.params = self._spread(job.run_params and _stacked(job.run_params))
@@ -307,8 +312,10 @@ class TrainProgram:
         """
 
         def mapped(*args: Any) -> Any:
-            axes = [0] * (len(args) - shared) + [None] * shared
-            return jax.vmap(function, in_axes=tuple(axes))(*args)
+            each, all_alike = args[: len(args) - shared], args[len(args) - shared :]
+            if self._one_by_one:
+                return jax.lax.map(lambda one: function(*one, *all_alike), each)
+            return jax.vmap(lambda *one: function(*one, *all_alike))(*each)
 
         if self._mesh is None:
             return mapped

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from termdp.agents.methods import IDENTITY
+from termdp.arrays import restore
 from termdp.runs import checkpoint
 from termdp.runs.advice import Adviser
 from termdp.runs.config import flat_numbers
@@ -99,7 +100,6 @@ class Runner:
         self.compile_seconds = 0.0
         self._pending: Any = None
         self._pace: float | None = None  # seconds per iteration
-        self._metrics_length = 0
 
     @property
     def job(self) -> Job:
@@ -148,25 +148,45 @@ class Runner:
         if self.folder is None:
             return None
         if not checkpoint.complete(self.folder.checkpoints):
-            self.folder.cut_metrics(0)
+            self._check_unbegun(self.folder)
             return None
-        arrays, self.reports, manifest = checkpoint.load_latest(self.folder.checkpoints)
-        check_same_configuration(manifest.get("configuration"), self.job)
-        state: TrainState = checkpoint.restored(self.program.init, arrays)
-        try:
-            self.done = self.taken = int(manifest["iteration"])
-            self.seconds = float(manifest["seconds"])
-            self.compile_seconds = float(manifest["compile_seconds"])
-            self._metrics_length = int(manifest["metrics_length"])
-        except (KeyError, TypeError, ValueError) as error:
-            newest = checkpoint.complete(self.folder.checkpoints)[-1]
-            raise ValueError(
-                f"expected a complete checkpoint, but the manifest in {newest} is "
-                f"damaged ({type(error).__name__}): remove it to go on from an older one"
-            ) from error
-        self.folder.cut_metrics(self._metrics_length)
+        shapes = jax.eval_shape(self.program.init)
+
+        def shapes_of(manifest: checkpoint.Manifest) -> Any:
+            check_same_configuration(manifest.configuration, self.job)
+            return shapes
+
+        arrays, self.reports, manifest = checkpoint.load_latest(
+            self.folder.checkpoints, shapes_of
+        )
+        state: TrainState = restore(shapes, arrays)
+        self._check_reports(manifest.iteration)
+        checkpoint.set_damaged_aside(self.folder.checkpoints, manifest.iteration)
+        self.done = self.taken = manifest.iteration
+        self.seconds, self.compile_seconds = manifest.seconds, manifest.compile_seconds
+        self.folder.set_metrics(self.rows(0, self.done))
         self.snapshots = [at for at in self.snapshots if at > self.done]
         return state
+
+    def _check_unbegun(self, folder: RunFolder) -> None:
+        """Without a checkpoint a run may only begin if nothing was trained before."""
+        if folder.was_trained():
+            raise ValueError(
+                f"expected checkpoints in {folder.checkpoints}, but they are gone while "
+                "other files show that the run was under way: it cannot go on. Put them "
+                "back, or train anew in another folder"
+            )
+        folder.set_metrics([])
+
+    def _check_reports(self, iteration: int) -> None:
+        """As many reports as iterations, of as many runs."""
+        runs = len(self.job.seeds)
+        for name, values in self.reports.items():
+            if values.shape[:2] != (runs, iteration):
+                raise ValueError(
+                    f"expected reports of {runs} runs and {iteration} iterations, got "
+                    f"{name} of shape {values.shape}: the checkpoint is another run's"
+                )
 
     def _next_count(self) -> int:
         """Iterations until the host looks again: one first, to see how long it takes."""
@@ -194,8 +214,7 @@ class Runner:
         self.reports = joined(self.reports, new)
         first, self.taken = self.taken, self.done
         if self.folder is not None:
-            rows = self.rows(first, self.taken)
-            self._metrics_length = self.folder.append_metrics(rows)
+            self.folder.append_metrics(self.rows(first, self.taken))
         if self.adviser is not None:
             self.adviser.look(new)
         self._tell(first, self.taken)
@@ -254,13 +273,13 @@ class Runner:
     def _save(self, state: TrainState) -> None:
         if self.folder is None:
             return
-        facts = {
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
-            "metrics_length": self._metrics_length,
-            "configuration": configuration(self.job),
-        }
-        checkpoint.save(self.folder.checkpoints, self.done, state, self.reports, facts)
+        manifest = checkpoint.Manifest(
+            iteration=self.done,
+            seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
+            configuration=configuration(self.job),
+        )
+        checkpoint.save(self.folder.checkpoints, state, self.reports, manifest)
 
     def _snapshot_is_due(self) -> bool:
         return bool(self.snapshots) and self.snapshots[0] <= self.done

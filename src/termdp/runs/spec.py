@@ -18,6 +18,7 @@ from termdp.agents.methods import (
     unused_numbers,
 )
 from termdp.observer import Observer
+from termdp.reading import MEGABYTE, from_plain, read_small
 from termdp.registry import REGISTRY, find, make
 from termdp.runs.config import (
     ALGORITHM_NUMBERS,
@@ -128,12 +129,26 @@ class RunSpec:
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
+    def check_plain(self) -> None:
+        """Refuse what no run has that was written down: for specs read from disk."""
+        for name, value in {**self.numbers, **self.env_numbers}.items():
+            if not isinstance(value, bool | int | float | str | None):
+                raise ValueError(f"expected {name} to be a number or a word")
+        for name in self.numbers:
+            if name not in NUMBERS:
+                raise ValueError(f"expected numbers of a run, got {name!r}")
+        if not set(self.unserialised) <= set(UNSERIALISED):
+            raise ValueError(f"expected some of {', '.join(UNSERIALISED)}")
+        if isinstance(self.observer, str) and self.observer != Path(self.observer).name:
+            raise ValueError("expected the observer's file in the run's folder")
+
 
 def spec_from_plain(content: Any) -> RunSpec:
     """Undo `RunSpec.to_plain`; anything unexpected is an error that says where."""
     try:
-        return msgspec.convert(content, RunSpec)
-    except msgspec.ValidationError as error:
+        spec: RunSpec = from_plain(content, RunSpec)
+        return spec
+    except ValueError as error:
         raise ValueError(f"expected the description of a run: {error}") from error
 
 
@@ -157,6 +172,10 @@ def make_spec(
         numbers: of the run and of its environment, by flat name; they win over `config`.
         **others: further fields of `RunSpec`.
     """
+    if not isinstance(method, str | Method):
+        raise ValueError(
+            f"expected a method's name (`termdp methods`) or a Method, got {method!r:.60}"
+        )
     unserialised = []
     if not isinstance(env, str):
         unserialised.append("env")
@@ -207,6 +226,8 @@ def _numbers_of_config(config: Any) -> dict[str, Any]:
     if isinstance(config, str | Path):
         return read_config(config)
     if isinstance(config, Mapping):
+        if not all(isinstance(name, str) for name in config):
+            raise ValueError(f"expected config to have names, got {list(config)!r:.60}")
         return dict(config)
     raise ValueError(
         "expected config to be a TrainConfig, a mapping, or a TOML or JSON file, got "
@@ -218,12 +239,10 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """The content of a TOML or JSON file: one flat table of names and values."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, MEGABYTE).decode("utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
-        raise ValueError(
-            f"expected a config file, got {path}: {error.strerror or error}"
-        ) from error
+        raise ValueError(f"expected a config file, got {path}: {error}") from error
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ValueError(f"expected {kind} in {path}: {error}") from error

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -15,6 +16,7 @@ from termdp.agents.methods import Method
 from termdp.agents.value_scale import initial_scale, with_plain_values
 from termdp.arrays import restore
 from termdp.files import write_json
+from termdp.folder_lock import only_writer
 from termdp.runs import checkpoint
 from termdp.runs.agent import (
     Agent,
@@ -24,7 +26,7 @@ from termdp.runs.agent import (
     read_agent,
 )
 from termdp.runs.config import NUMBERS, TrainConfig, flat_numbers
-from termdp.runs.folder import RunFolder
+from termdp.runs.folder import RunFolder, check_unbegun
 from termdp.runs.improve import TrainState
 from termdp.runs.numbers import Numbers
 from termdp.runs.program import TrainProgram
@@ -36,6 +38,7 @@ from termdp.runs.spec import RunSpec, make_job, make_spec
 if TYPE_CHECKING:
     from termdp.observer import Observer
 
+MOST_SECONDS = 366 * 86_400.0
 OnProgress = Callable[[Progress], None] | Literal[False] | None
 
 
@@ -113,6 +116,7 @@ def train(  # noqa: PLR0913 - what users give by name
         init_from=None if init_from is None else str(init_from),
         snapshots=snapshots,
     )
+    check_checkpoint_seconds(checkpoint_seconds)
     if spec.snapshots and out is None:
         raise ValueError("expected out=… with snapshots: they are kept in its folder")
     # Make the program before the folder: nothing half-written if it cannot be made.
@@ -120,14 +124,15 @@ def train(  # noqa: PLR0913 - what users give by name
         own["algorithm"] = algorithm
     program = TrainProgram(make_job(spec, params=params, **own))
     prepare = None if init_from is None else _start_from(init_from, program)
-    folder = None
-    if out is not None:
+    controls = (prepare, on_progress, should_stop, checkpoint_seconds)
+    if out is None:
+        return _run(program, spec, None, *controls)
+    check_unbegun(Path(out))
+    with only_writer(Path(out)):
         card = make_card(spec, program.job)
         flat = flat_numbers(program.job.methods[0], program.job.config)
         folder = RunFolder.create(Path(out), spec, card, flat)
-    return _run(
-        program, spec, folder, prepare, on_progress, should_stop, checkpoint_seconds
-    )
+        return _run(program, spec, folder, *controls)
 
 
 def resume(  # noqa: PLR0913 - likewise
@@ -158,6 +163,7 @@ def resume(  # noqa: PLR0913 - likewise
         should_stop: as for `train`.
         checkpoint_seconds: as for `train`.
     """
+    check_checkpoint_seconds(checkpoint_seconds)
     folder, spec = RunFolder.open(Path(path))
     if steps is not None and steps < spec.steps:
         raise ValueError(
@@ -165,18 +171,29 @@ def resume(  # noqa: PLR0913 - likewise
             f"with, got {steps}"
         )
     longer = spec if steps is None else dataclasses.replace(spec, steps=steps)
-    job = make_job(longer, env, params, observer, algorithm)
-    if longer.steps > spec.steps:
-        folder.extend(longer.steps)
-    return _run(
-        TrainProgram(job),
-        longer,
-        folder,
-        None,
-        on_progress,
-        should_stop,
-        checkpoint_seconds,
-    )
+    program = TrainProgram(make_job(longer, env, params, observer, algorithm))
+    with only_writer(folder.path):
+        if not checkpoint.complete(folder.checkpoints):
+            warnings.warn(
+                f"there is no checkpoint in {folder.path}: the run begins at its first "
+                "step",
+                stacklevel=2,
+            )
+        if longer.steps > spec.steps:
+            folder.extend(longer.steps)
+        return _run(
+            program, longer, folder, None, on_progress, should_stop, checkpoint_seconds
+        )
+
+
+def check_checkpoint_seconds(seconds: Any) -> None:
+    """Refuse times that no clock shows; 0 saves after every chunk."""
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds <= MOST_SECONDS:
+        raise ValueError(
+            f"expected checkpoint_seconds from 0 to {MOST_SECONDS:g} (a year), got "
+            f"{seconds!r:.60}"
+        )
 
 
 def _run(
@@ -242,10 +259,17 @@ def load_agents(path: Path) -> list[Agent]:
     """The agents of all seeds of a run's folder, as its newest checkpoint has them."""
     folder, spec = RunFolder.open(path)
     card = dataclasses.replace(folder.card(), spec=spec)
+    card.check()
     arrays, reports, _ = checkpoint.load_latest(folder.checkpoints)
     policy = named_under(".policy.params", arrays)
     scales = named_under(".policy.value_scale", arrays)
     costs = named_under(".costs.average", arrays)
+    saved = (*policy.values(), *scales.values(), *costs.values())
+    if any(array.shape[:1] != (spec.seeds,) for array in saved):
+        raise ValueError(
+            f"expected the networks of {spec.seeds} seeds in {path}, as its config.json "
+            "says, but its checkpoint has others"
+        )
     agents = []
     for run, seed in enumerate(spec.all_seeds):
         mine = card.of_seed(seed, _last_returns(reports, run))

@@ -1,10 +1,13 @@
 """From suites to jobs: who shares a program, and what is left out."""
 
+import dataclasses
+
 import pytest
 
 from termdp.bench.plan import RunKey, make_jobs, make_plan
-from termdp.bench.suites import Column, Row, Suite, find_suite
+from termdp.bench.suites import RECOMMENDER, Column, Row, Suite, find_suite
 from termdp.registry import find
+from termdp.runs.program import make_recipe
 from tiny_bench import tiny_plan
 
 
@@ -156,3 +159,35 @@ def test_runs_are_filled_up_to_a_multiple_of_the_devices():
     padded = job.training_job(multiple=2)
     assert len(padded.seeds) == len(padded.methods) == 4
     assert padded.methods[-1] == padded.methods[-2]
+
+
+PLAIN = ("pg", "pg_rs", "oracle")
+
+
+def test_on_the_cpu_only_runs_that_are_alike_alone_share_a_program():
+    """Other windows, capacities or cost learners make another program of a run."""
+    patient = Column("patient", "recommender", {"window": 7, "bias": 9.0})
+    longer = Row("termpg_x2", "termpg", {"window_factor": 2.0})
+    strict = Row("termpg_rs", "termpg", {"stop_penalty": 2.0})
+    rows = (*PLAIN, "termpg", strict, longer)
+    plan = tiny_plan(*rows, columns=(RECOMMENDER, patient))
+    jobs = make_jobs(plan, as_alone=True)
+    found = {frozenset((key.column, key.row) for key in job.keys) for job in jobs}
+    expected = set()
+    for column in ("recommender", "patient"):
+        for labels in (
+            ("pg", "pg_rs", "oracle"),
+            ("termpg", "termpg_rs"),
+            ("termpg_x2",),
+        ):
+            expected.add(frozenset((column, label) for label in labels))
+    assert found == expected
+    for job in jobs:
+        together = job.training_job()
+        for place in range(len(job.runs)):
+            run = dataclasses.replace(job, runs=job.runs[place : place + 1])
+            alone = run.training_job()
+            assert alone.run_params is None and together.run_params is None
+            assert alone.max_window == together.max_window
+            assert make_recipe(alone).learns_costs == make_recipe(together).learns_costs
+    assert len(make_jobs(plan)) == 1, "on an accelerator all share one"

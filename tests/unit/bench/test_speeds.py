@@ -45,9 +45,17 @@ def test_the_next_program_compiles_while_one_runs(job, tmp_path):
     assert speeds.seconds([job, half]) == pytest.approx(21.0)
 
 
-def test_a_damaged_memory_is_forgotten(job, tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[1, 2", "[1, 2]", "{", '{"NAME": 3}', '{"NAME": {"steps_per_s": 0}}'),
+        '{"NAME": {"steps_per_s": 0, "compile_s": 1}}',
+        '{"NAME": {"steps_per_s": "fast", "compile_s": 1}}',
+    ],
+)
+def test_a_damaged_memory_is_forgotten(job, tmp_path, text):
     path = tmp_path / "speeds.json"
-    path.write_text("[1, 2")
-    assert not Speeds("cpu", path).is_measured(job)
-    path.write_text("[1, 2]")
-    assert not Speeds("cpu", path).is_measured(job)
+    path.write_text(text.replace("NAME", Speeds("cpu", path)._name(job)))
+    speeds = Speeds("cpu", path)
+    assert not speeds.is_measured(job)
+    assert speeds.seconds([job]) > 0

@@ -188,7 +188,7 @@ def test_what_to_type_to_go_on(tmp_path):
 
 def test_a_manifest_that_lacks_something_is_named(tmp_path):
     (tmp_path / "manifest.json").write_text('{"format": 1}')
-    with pytest.raises(ValueError, match="manifest.json lacks 'suite'"):
+    with pytest.raises(ValueError, match="manifest.json is damaged .*`suite`"):
         sweep_folder.read_manifest(tmp_path)
 
 

@@ -238,9 +238,12 @@ def test_users_leave_pushy_shops_and_stay_with_considerate_ones():
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"num_items": 1}, "num_items to be 2 or more, got 1"),
-        ({"num_categories": 0}, "num_categories to be 1 or more, got 0"),
-        ({"taste_size": 0}, "taste_size to be 1 or more, got 0"),
+        ({"num_items": 1}, "num_items to be a whole number from 2 to 4096, got 1"),
+        (
+            {"num_categories": 0},
+            "num_categories to be a whole number from 1 to 4096, got 0",
+        ),
+        ({"taste_size": 0}, "taste_size to be a whole number from 1 to 4096, got 0"),
     ],
 )
 def test_empty_shops_are_refused(sizes, message):

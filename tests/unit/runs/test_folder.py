@@ -96,14 +96,17 @@ def test_settings_of_the_wrong_type_are_named(tmp_path, create, was, now):
         RunFolder.open(tmp_path / "run")
 
 
+def lines_of(folder):
+    return [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+
+
 def test_metrics_after_a_checkpoint_can_be_forgotten(tmp_path, create):
     folder = create(tmp_path / "run")
-    length = folder.append_metrics([{"step": 1}, {"step": 2}])
+    folder.append_metrics([{"step": 1}, {"step": 2}])
     folder.append_metrics([{"step": 3}])
-    folder.cut_metrics(length)
+    folder.set_metrics([{"step": 1}, {"step": 2}])
     folder.append_metrics([{"step": 30}])
-    lines = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-    assert lines == [{"step": 1}, {"step": 2}, {"step": 30}]
+    assert lines_of(folder) == [{"step": 1}, {"step": 2}, {"step": 30}]
 
 
 def test_options_that_cannot_be_written_down_leave_nothing_behind(tmp_path, create):
@@ -113,12 +116,23 @@ def test_options_that_cannot_be_written_down_leave_nothing_behind(tmp_path, crea
     assert not (tmp_path / "run").exists()
 
 
-def test_a_shortened_record_is_not_filled_up(tmp_path, create):
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_text(""),
+        lambda path: path.write_text(path.read_text()[:-3]),
+        lambda path: path.write_text(path.read_text().replace("1", "7")),
+    ],
+)
+def test_lost_or_changed_metrics_are_made_anew(tmp_path, create, lose):
     folder = create(tmp_path / "run")
-    length = folder.append_metrics([{"step": 1}])
-    folder.metrics.write_text("")
-    with pytest.raises(ValueError, match=r"metrics\.jsonl .* shorter"):
-        folder.cut_metrics(length)
+    rows = [{"step": 1}, {"step": 2}]
+    folder.append_metrics(rows)
+    lose(folder.metrics)
+    with pytest.warns(UserWarning, match="is not as it was written: it is made anew"):
+        folder.set_metrics(rows)
+    assert lines_of(folder) == rows
 
 
 def test_a_longer_run_forgets_its_summary(tmp_path, create):
@@ -127,3 +141,62 @@ def test_a_longer_run_forgets_its_summary(tmp_path, create):
     folder.extend(9000)
     assert RunFolder.open(tmp_path / "run")[1].steps == 9000
     assert not folder.summary.exists()
+
+
+@pytest.mark.parametrize("left", [".config.json.77.draft", "metrics.jsonl"])
+def test_a_kill_before_the_run_had_begun_is_no_dead_end(tmp_path, create, left):
+    """`train` may begin there, and `--resume` says that it has to."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".lock").write_text("77 on a machine that was switched off")
+    (run / left).write_text("")
+    with pytest.raises(ValueError, match="nothing was begun there: begin with"):
+        RunFolder.open(run)
+    create(run)
+    assert RunFolder.open(run)[1] == SPEC
+    assert not (run / ".config.json.77.draft").exists()
+
+
+def test_a_file_of_somebody_else_is_never_a_leftover(tmp_path, create):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "observer.safetensors").write_text("mine")
+    with pytest.raises(ValueError, match="expected a new folder"):
+        create(run)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("command",), "rm"),
+        (("spec", "command"), "rm"),
+        (("spec", "observer"), "../../etc/passwd"),
+        (("spec", "observer"), 7),
+        (("spec", "numbers"), {"clipp": 1}),
+        (("spec", "numbers"), {"clip": [1]}),
+        (("spec", "env_numbers"), {"bias": {"deep": 1}}),
+        (("spec", "unserialised"), ["world"]),
+        (("agent", "window"), 10**9),
+        (("agent", "window"), 0),
+        (("agent", "observation_shape"), [10**9]),
+        (("agent", "observation_shape"), []),
+        (("agent", "costs", "members"), 0),
+        (("agent", "lstm_size"), 10**9),
+        (("agent", "method", "discount"), 7),
+        (("numbers", "clip"), [1]),
+        (("versions",), None),
+        (("spec", "steps"), 10**400),
+    ],
+    ids=str,
+)
+def test_what_no_run_writes_is_not_believed(tmp_path, create, place, value):
+    folder = create(tmp_path / "run")
+    record = json.loads(folder.config.read_text())
+    inside = record
+    for name in place[:-1]:
+        inside = inside[name]
+    inside[place[-1]] = value
+    folder.config.write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"expected .*(damaged|description)") as found:
+        RunFolder.open(tmp_path / "run")
+    assert "\n" not in str(found.value)

@@ -99,7 +99,7 @@ def test_bad_config_files_are_named(tmp_path, name, text, words):
     path.write_text(text)
     with pytest.raises(ValueError, match=words):
         read_config(path)
-    with pytest.raises(ValueError, match="No such file"):
+    with pytest.raises(ValueError, match="no such file"):
         read_config(tmp_path / "none.toml")
 
 
