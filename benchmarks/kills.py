@@ -50,7 +50,7 @@ def content(run):
 def killed_run(out, kills, rng):
     """Kill after a while that reaches further and further into the run."""
     words = (*TRAIN, *SIZES, *ALWAYS, "--out", out)
-    done = saving = 0
+    done = drafts = 0
     while done < kills:
         resume = ("train", "--resume", out, *ALWAYS)
         process = begin(*(resume if (out / "config.json").exists() else words))
@@ -70,9 +70,9 @@ def killed_run(out, kills, rng):
         process.kill()
         process.communicate()
         done += 1
-        saving += any((out / "checkpoints").glob(".*.draft"))
+        drafts += any((out / "checkpoints").glob(".*.draft"))
     finish(*(resume if (out / "config.json").exists() else words))
-    return done, saving
+    return done, drafts
 
 
 def main():
@@ -84,9 +84,9 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         whole, parts = Path(place) / "whole", Path(place) / "parts"
         finish(*TRAIN, *SIZES, "--out", whole)
-        done, saving = killed_run(parts, args.kills, random.Random(args.seed))
+        done, drafts = killed_run(parts, args.kills, random.Random(args.seed))
         same = content(whole) == content(parts)
-    found = {"kills": done, "while_saving": saving, "same_bits": same}
+    found = {"kills": done, "drafts_there": drafts, "same_bits": same}
     print(json.dumps(found | {"seconds": round(time.monotonic() - began)}))
     sys.exit(0 if same else 1)
 
