@@ -111,12 +111,13 @@ def test_seeds_and_methods_differ(all_at_once):
     _, state, _ = all_at_once
     kernels = np.asarray(state.policy.params["params"]["heads"]["kernel"])
     different = {kernel.tobytes() for kernel in kernels}
-    # termpg_logit is termpg, by its own name.
+    # termpg_mean is termpg, by its own name.
     methods = {dataclasses.replace(m, description="") for m in FEED_FORWARD.values()}
     assert len(different) == 2 * len(methods)
 
 
-@pytest.mark.parametrize("method", ["termpg_half_window", "pg"])
+# The longest window of a program decides how windows of stops are laid out for a draw.
+@pytest.mark.parametrize("method", ["termpg_double_window", "pg"])
 def test_a_run_among_others_is_the_run_alone(all_at_once, method):
     _, together, reports = all_at_once
     trainer = make_trainer([FEED_FORWARD[method]], [1])
@@ -210,7 +211,7 @@ def test_continuous_actions_of_a_gymnax_environment(tmp_path):
         env, "termpg", steps=64, seeds=2, config=TINY, out=tmp_path / "run"
     )
     check_files(tmp_path / "run", "termpg", [0, 1], 2, learns=True)
-    buffer = np.asarray(result.state.buffer.actions)
+    buffer = np.asarray(result.state.experience.recent.actions)
     assert buffer.shape[-1] == 1
     assert buffer.dtype == np.float32
     assert len(np.unique(buffer)) > 32

@@ -26,6 +26,7 @@ from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
 from termdp.runs.collect import Mind, collect
 from termdp.runs.config import TrainConfig
+from termdp.runs.improve import in_units_of_rewards
 from termdp.runs.program import Job, TrainProgram
 
 NEVER = 1e6  # a bias under which nobody is ever stopped
@@ -59,7 +60,7 @@ def trained(env, methods, num_iterations, config=CONFIG):
     state, _ = program.advance(program.init(), num_iterations)
 
     def play(method_params, state):
-        return collect(
+        rollout = collect(
             program.recipe.learner,
             Mind(state.policy.params, state.costs, method_params),
             env,
@@ -68,6 +69,7 @@ def trained(env, methods, num_iterations, config=CONFIG):
             state.key,
             16,
         )[1]
+        return in_units_of_rewards(state.policy.value_scale, rollout)
 
     return jax.tree.map(
         np.asarray, jax.jit(jax.vmap(play))(program.method_params, state)

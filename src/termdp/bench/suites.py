@@ -192,7 +192,7 @@ FAIR = _distinct(
         _row("termpg", "termpg_ignored", end_handling="ignored"),
         _row("termpg_paper"),
         _row("termpg_std", "termpg_std_1", std_factor=1.0),
-        _row("termpg_mean"),
+        _row("termpg_logit"),
     )
 )
 HARD = (

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from termdp.agents.methods import IDENTITY
+from termdp.agents.value_scale import with_plain_values
 from termdp.arrays import restore
 from termdp.runs import checkpoint
 from termdp.runs.advice import Adviser
@@ -290,7 +291,9 @@ class Runner:
             return
         self.snapshots = [at for at in self.snapshots if at > self.done]
         step = self.done * self.job.config.rollout_size
-        checkpoint.save_snapshot(self.folder.path, step, state.policy.params)
+        plain = jax.vmap(with_plain_values)
+        weights = plain(state.policy.params, state.policy.value_scale)
+        checkpoint.save_snapshot(self.folder.path, step, weights)
 
 
 def chunk_length(total: int) -> int:

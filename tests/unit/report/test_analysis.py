@@ -319,12 +319,15 @@ def test_what_was_measured_of_hard_observers_is_shown(tmp_path):
     write_results(tmp_path / "hard", score, **hard)
     row = {
         "column": "breakout_hard",
+        "overrides": {"width": 3},
         "why": "wide edges",
         "unobserved": [10.0, 12.0],
         "switched_on": [4.0, 4.0],
         "oracle": [9.0, 9.0],
         "oracle_measured": "fresh episodes",
         "lost": 7 / 11,
+        "stopped": 0.5,
+        "length": 100.0,
         "kept": 9 / 11,
         "bias": 7.5,
         "least_bias": 6.1,
