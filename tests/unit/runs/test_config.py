@@ -45,10 +45,11 @@ def test_paper_preset_is_the_papers():
 
 
 @pytest.mark.parametrize("shape", [(7,), (10, 10, 4)])
-def test_the_rate_of_costs_falls_under_fast_alone(shape):
+def test_the_rate_of_costs_falls_for_vectors_under_fast_alone(shape):
+    is_vector = len(shape) == 1
     fast = make_config("fast", shape, 30).costs
     paper = make_config("paper", shape, 30).costs
-    assert fast.rate_decay_steps == (300 if len(shape) == 1 else 2000)
+    assert (fast.rate_decay_steps is not None) == is_vector
     assert paper.rate_decay_steps is None
 
 
