@@ -208,7 +208,13 @@ def test_continuous_actions_of_a_gymnax_environment(tmp_path):
 
     env = termdp.observe(pendulum, termdp.Observer(effort, window=4, bias=3.0))
     result = termdp.train(
-        env, "termpg", steps=64, seeds=2, config=TINY, out=tmp_path / "run"
+        env,
+        "termpg",
+        steps=64,
+        seeds=2,
+        config=TINY,
+        out=tmp_path / "run",
+        cost_keep="stops",
     )
     check_files(tmp_path / "run", "termpg", [0, 1], 2, learns=True)
     buffer = np.asarray(result.state.experience.recent.actions)

@@ -67,9 +67,9 @@ class CostConfig:
         least=1,
     )
     keep: str = number(
-        "stops",
-        "What is learned from. stops: every stop there ever was, and a sample of the "
-        "rest; recent: the newest steps alone, first in, first out, as in the paper.",
+        "recent",
+        "What is learned from. recent: the newest steps, first in, first out, as in the "
+        "paper; stops: every stop there ever was, and a sample of the rest.",
         choices=KEEPS,
     )
     stop_capacity: int = number(

@@ -161,7 +161,7 @@ def load(path: Path, shapes: Shapes | None = None) -> Loaded:
     except ValueError as error:
         raise ValueError(
             f"expected the checkpoint of this run in {path}: {error}"
-        ) from (error)
+        ) from error
 
 
 def _checked_manifest(path: Path) -> Manifest:

@@ -111,14 +111,11 @@ class TrainConfig:
 
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).
 # Advantages look less far than usual (λ 0.8): good for PG and TermPG alike. Costs are
-# regularised less than for fixed data, which is gone through many times. They are learned
-# from the newest steps: with every stop kept (`cost_keep`) they come out better where
-# stops are rare and worse where they are frequent.
+# regularised less than for fixed data, which is gone through many times.
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
     "value_coef": 0.5,
-    "cost_keep": "recent",
     "cost_learning_rate": 3e-3,
     "cost_sparsity": 0.0,
     "cost_weight_decay": 0.1,
@@ -149,7 +146,6 @@ PAPER: dict[str, Any] = {
     "kl_target": 0.01,
     "cost_num_steps": 30,
     "cost_segments_per_step": 1,
-    "cost_keep": "recent",
     "cost_draw": "trajectories",
     "cost_weight_decay": 0.0,
     "cost_sparsity": 0.0,

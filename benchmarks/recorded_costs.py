@@ -1,5 +1,12 @@
-"""Stops recorded from a listed environment, and costs learned from the record alone."""
+"""Costs learned from recorded stops alone, of an agent that acts at random.
 
+python benchmarks/recorded_costs.py backseat [--next] [--set hidden=128 members=5]
+
+Records until there are 10,000 stops, learns from all of them (`keep = "stops"`), and
+prints the correlation of the learned cost with the true one on fresh steps.
+"""
+
+import argparse
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -8,10 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import termdp
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, experience, fit
 from termdp.costs.buffer import step_labels
 from termdp.costs.config import CostConfig
+from termdp.runs.config import make_config
 
 ROLLOUT = 32
 
@@ -137,3 +146,32 @@ def learn(
     corr = np.corrcoef(np.ravel(guess), np.ravel(rows["costs"]))[0, 1]
     bias = float(ensemble.biases(state).mean())
     return Learned(int(total[0]), float(corr), bias, state)
+
+
+def main() -> None:
+    """Read the command line, record, learn, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("env", nargs="?", default="backseat")
+    parser.add_argument("--stops", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=4_000, help="of the optimiser")
+    parser.add_argument("--next", action="store_true", help="c(s, a, s′)")
+    parser.add_argument(
+        "--set", nargs="*", default=[], help="name=number of CostConfig"
+    )
+    args = parser.parse_args()
+    env, params = termdp.make(args.env)
+    window = int(params.observer.window)
+    fast = make_config("fast", env.observation_space(params).shape, window).costs
+    given = dict(pair.split("=") for pair in args.set)
+    numbers = {n: type(getattr(fast, n))(float(v)) for n, v in given.items()}
+    config = replace(fast, **({"keep": "stops", "learning_rate": 1e-3} | numbers))
+    recorder = Recorder(env, params, with_next=args.next)
+    found = learn(recorder, config, window, args.stops, args.steps)
+    print(
+        f"{args.env}: {found.stops} stops, correlation {found.correlation:.3f}, "
+        f"bias {found.bias:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
