@@ -1,8 +1,9 @@
-"""What runs beside the requests: the writer of stops, the ride_pool of rides."""
+"""What runs beside the requests: the writer of stops, the pool of rides."""
 
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
@@ -110,7 +111,9 @@ def in_pool(load, requests):
         finally:
             pool.close()
 
-    return asyncio.run(asked())
+    # In a thread of its own: the browser tests leave a loop running in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(asked())).result()
 
 
 def test_the_pool_hands_out_rides_that_nobody_has_seen():

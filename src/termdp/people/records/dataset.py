@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from termdp.files import draft_of
 from termdp.people.driving.rides import Replay, crashes, game, replay
 from termdp.people.records import parquet_pages, study_schema
+from termdp.people.records.fields import NAME_LENGTH
 from termdp.people.records.study_schema import RidePart, ShowingPart, StudyRecord
-from termdp.people.records.tables import NAME_LENGTH
 
 METADATA_KEY = b"termdp_study"
 SHOWINGS_PER_GROUP = 64

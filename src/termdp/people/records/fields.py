@@ -8,8 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from termdp.people.driving.ride import MAX_SEED, MAX_STEPS
-from termdp.people.records.tables import NAME_LENGTH, REASON_LENGTH, TEXT_LENGTH
 
+NAME_LENGTH = 64
+REASON_LENGTH = 1000
+TEXT_LENGTH = 20_000
 MAX_LATENCY_MS = 600_000
 MAX_ID = 2**31 - 1
 # What JavaScript and any database hold exactly.

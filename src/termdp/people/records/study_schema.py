@@ -13,7 +13,6 @@ import numpy as np
 
 from termdp.people.driving.ride import MAX_STEPS, Ride
 from termdp.people.records import fields
-from termdp.people.records.tables import TEXT_LENGTH
 
 FORMAT, FORMAT_VERSION = "termdp study", 2
 _DRIVER_LENGTH = 1000
@@ -30,7 +29,7 @@ class StudyPart(Part, frozen=True, kw_only=True):
 
     name: fields.Name
     title: fields.Text
-    consent: Annotated[str, fields.text(TEXT_LENGTH, shortest=1)]
+    consent: Annotated[str, fields.text(fields.TEXT_LENGTH, shortest=1)]
     step_ms: fields.StepMs
     repeat_share: fields.Share
     seed: fields.Seed

@@ -22,7 +22,7 @@ from termdp.people.records.database import (
     NotFoundError,
     UnreachableError,
 )
-from termdp.people.records.fields import NAME_FORM
+from termdp.people.records.fields import NAME_FORM, NAME_LENGTH, TEXT_LENGTH
 from termdp.people.records.showings import (
     ReviewInput,
     insert_rides,
@@ -37,8 +37,6 @@ from termdp.people.records.showings import (
     unplanned,
 )
 from termdp.people.records.tables import (
-    NAME_LENGTH,
-    TEXT_LENGTH,
     Drive,
     Review,
     Setting,

@@ -18,9 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-NAME_LENGTH = 64
-REASON_LENGTH = 1000
-TEXT_LENGTH = 20_000
+from termdp.people.records.fields import NAME_LENGTH
 
 
 class Base(DeclarativeBase):

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from termdp.people.driving.ride import Ride
 from termdp.people.records import tokens
 from termdp.people.records.database import Database
+from termdp.people.records.fields import NAME_LENGTH
 from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import (
     ReviewInput,
@@ -27,7 +28,7 @@ from termdp.people.records.study_store import (
     record_review,
     record_shown,
 )
-from termdp.people.records.tables import NAME_LENGTH, Drive, Study, Supervisor
+from termdp.people.records.tables import Drive, Study, Supervisor
 from termdp.people.records.withdrawal import PARTICIPANT, person_data, record_forget
 from termdp.people.server.bodies import (
     DRIVE_STEPS,

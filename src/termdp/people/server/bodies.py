@@ -15,6 +15,7 @@ from starlette.requests import Request
 from termdp.people.records import tokens
 from termdp.people.records.fields import (
     LARGEST,
+    NAME_LENGTH,
     ClientId,
     Latency,
     Reason,
@@ -32,7 +33,6 @@ from termdp.people.records.fields import (
     whole,
 )
 from termdp.people.records.study_store import DEFAULT_CONSENT
-from termdp.people.records.tables import NAME_LENGTH
 
 DRIVE_STEPS = 2000
 MAX_RIDES = 5000
