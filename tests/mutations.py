@@ -2,8 +2,19 @@
 
 import copy
 import json
+import os
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+EXAMPLES = int(os.environ.get("TERMDP_FUZZ_EXAMPLES", "40"))
+fuzz = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="TERMDP_FUZZ_EXAMPLES" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
 
 WEIRD = st.one_of(
     st.sampled_from(

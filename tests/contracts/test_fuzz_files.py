@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from bench_results import write_results
-from mutations import as_text, changed_bytes, changed_values
+from mutations import as_text, changed_bytes, changed_values, fuzz
 from termdp import observer_file
 from termdp.array_files import read_manifest
 from termdp.bench import curves
@@ -34,16 +34,8 @@ from termdp.runs.program import TrainProgram
 from termdp.runs.spec import make_job, make_spec, read_config
 from termdp.runs.train import load_agents, train
 
-EXAMPLES = int(os.environ.get("TERMDP_FUZZ_EXAMPLES", "40"))
 SECONDS = 10.0  # of the processor: other programs may hold it up
 MEGABYTES = 500
-fuzz = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="TERMDP_FUZZ_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
 
 
 @contextlib.contextmanager
