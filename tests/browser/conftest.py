@@ -71,6 +71,11 @@ class Visitor:
         self.page.goto(f"{self.server.url}{path}")
         self.page.wait_for_selector("body[data-ready]")
 
+    def stop(self):
+        """Press Space as soon as presses count."""
+        self.page.wait_for_selector("#stop[data-armed]")
+        self.page.keyboard.press("Space")
+
     def text(self, selector):
         return self.page.inner_text(selector)
 

@@ -60,12 +60,10 @@ def test_joining_needs_consent_and_works_once(visit, server):
 
     thief = visit()
     thief.page.goto(f"{server.url}/join#{invite}")
-    thief.page.check("#agree")
-    thief.page.click("#join")
-    thief.page.wait_for_selector("#join-problem:has-text('used already')")
+    thief.page.wait_for_selector("#problem:has-text('used already')")
     thief.page.goto(f"{server.url}/join#{'x' * 43}")
     thief.page.reload()
-    thief.page.wait_for_selector("#problem:has-text('not valid')")
+    thief.page.wait_for_selector("#problem:has-text('does not work')")
 
 
 def test_drive_a_round(visit, server):
@@ -92,8 +90,7 @@ def test_ride_and_stop(visit, server):
     visitor.open("/ride")
     visitor.page.keyboard.press("Space")
     visitor.page.wait_for_selector("#stop:enabled", timeout=60_000)
-    visitor.page.wait_for_timeout(300)
-    visitor.page.keyboard.press("Space")
+    visitor.stop()
     visitor.page.wait_for_selector("#status:has-text('Saved')")
     assert "You stopped after" in visitor.text("#outcome")
     (review,) = reviews_of(server, "rider")
@@ -118,15 +115,16 @@ def test_review_ten_rides(visit, server):
     for number in range(11):  # ten rides, one of them twice
         if number % 3 == 0:
             state(visitor, "playing")
-            page.wait_for_timeout(60)
-            page.keyboard.press("Space")
+            visitor.stop()
             page.wait_for_selector("#status:has-text('Saved')")
             page.click("#chips button:has-text('too close')")
+            page.wait_for_selector("#next:enabled")
         else:
             state(visitor, "ended")
         if number == 1:
             page.click("#watch-again")  # look again, it is still fine
             state(visitor, "ended")
+        page.wait_for_selector("#start:enabled", state="attached")
         page.keyboard.press("Enter")
     state(visitor, "done")
     assert "All done" in visitor.text("#over")
@@ -151,6 +149,7 @@ def test_pause_and_speed(visit, server):
     page.click("#speeds button:has-text('2×')")
     page.click("#pause")
     state(visitor, "playing")
+    page.wait_for_selector("#stop[data-armed]")
     page.click("#stop")
     page.wait_for_selector("#status:has-text('Saved')")
     (review,) = reviews_of(server, "pauser")
@@ -162,8 +161,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
     visitor = reviewing(visit, "patient")
     page = visitor.page
     server.kill()
-    page.wait_for_timeout(100)
-    page.keyboard.press("Space")  # stopped while nobody listens
+    visitor.stop()  # while nobody listens
     page.wait_for_selector(".banner:has-text('Connection lost')")
     assert "Saving" in visitor.text("#status")
     assert reviews_of(server, "patient") == []
@@ -174,7 +172,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
     assert review.stopped
     page.click("#next")  # and it goes on by itself
     state(visitor, "playing")
-    page.keyboard.press("Space")
+    visitor.stop()
     page.wait_for_selector("#status:has-text('Saved')")
     assert len(reviews_of(server, "patient")) == 2
 
@@ -182,7 +180,7 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
 def test_a_stop_survives_a_reload_while_the_connection_is_cut(visit, server):
     visitor = reviewing(visit, "reloader")
     page = visitor.page
-    page.wait_for_timeout(100)
+    page.wait_for_selector("#stop[data-armed]")
     page.route("**/api/**", lambda route: route.abort())
     page.keyboard.press("Space")
     page.wait_for_selector(".banner")
@@ -217,6 +215,7 @@ def test_on_a_phone(visit, server):
     for part in ("#canvas", "#stop"):
         box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] <= 844, f"{part} needs scrolling"
+    page.wait_for_selector("#stop[data-armed]")
     page.tap("#stop")
     page.wait_for_selector("#status:has-text('Saved')")
     box = page.locator("#next").bounding_box()
@@ -235,9 +234,10 @@ def test_two_supervisors_at_once(visit, server):
         for visitor in people:
             state(visitor, "playing")
         for visitor in people:
-            visitor.page.keyboard.press("Space")
+            visitor.stop()
         for visitor in people:
             visitor.page.wait_for_selector("#status:has-text('Saved')")
+            visitor.page.wait_for_selector("#next:enabled")
             visitor.page.keyboard.press("Enter")
     store = StudyStore.open(server.db)
     shown = store.showings("comfort")

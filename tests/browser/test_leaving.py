@@ -21,8 +21,7 @@ def stop_once(visitor, reason):
     page = visitor.page
     visitor.open("/review?speed=0.25")
     page.click("#start")
-    page.wait_for_selector("body[data-state=playing]")
-    page.keyboard.press("Space")
+    visitor.stop()
     page.wait_for_selector("#status:has-text('Saved')")
     page.fill("#reason", reason)
     page.click("#next")
@@ -106,8 +105,8 @@ def test_a_stop_outlives_the_login_it_was_made_with(visit, server):
     admin = server.admin()
     invite = admin.invite("comfort", ["renewed"])["renewed"]
     admin.close()
-    page.keyboard.press("Space")
-    page.wait_for_selector("#status:has-text('join by your invite link')")
+    visitor.stop()
+    page.wait_for_selector("#status:has-text('open your invite link again')")
     assert stops(server, "renewed") == []
     page.goto(f"{server.url}/join#{invite}")
     page.check("#agree")

@@ -22,7 +22,7 @@ def playing(visitor, name):
     visitor.open("/review?speed=0.25")
     visitor.page.click("#start")
     visitor.page.wait_for_selector("body[data-state=playing]")
-    visitor.page.wait_for_timeout(100)
+    visitor.page.wait_for_timeout(500)
     return statuses
 
 
@@ -60,7 +60,7 @@ def test_a_final_refusal_is_said_and_not_sent_again(visit, server):
         "**/stop", lambda route: route.fulfill(status=403, body="<p>no</p>")
     )
     visitor.page.keyboard.press("Space")
-    visitor.page.wait_for_selector("#status:has-text('the server refused')")
+    visitor.page.wait_for_selector("#status:has-text('does not allow')")
     visitor.page.wait_for_timeout(1000)
     assert statuses == [403]
 

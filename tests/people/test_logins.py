@@ -37,7 +37,7 @@ def age(store, days, *columns):
 def test_invites_are_made_for_all_names_or_for_none(client, store, admin):
     first = client.post(INVITES, json={"names": ["ann"]}, headers=admin).json()
     link = {"invite": first["invites"]["ann"]}
-    for names in (["ann", "a b"], ["ann", "withdrawn-1"], ["ann", "x" * 64, "ü"]):
+    for names in (["ann", "a b"], ["ann", "withdrawn-1"], ["ann", "x" * 64, "../u"]):
         answer = client.post(INVITES, json={"names": names}, headers=admin)
         assert answer.status_code == 422
     # The first link still works, and nobody new was added.

@@ -41,6 +41,13 @@ def take_part(client, headers):
         body |= {"reason": REASON, "client_ms": 77}
         path = f"/api/showings/{ride['showing']}"
         assert client.post(f"{path}/stop", json=body, headers=headers).is_success
+        if number == 0:  # taken back, then stopped again
+            wrong = {"id": "client-id-undo", "stop": body["id"]}
+            for _ in range(2):  # the answer may have been lost
+                answer = client.post(f"{path}/mistake", json=wrong, headers=headers)
+                assert answer.is_success
+            body["id"] = "client-id-again"
+            assert client.post(f"{path}/stop", json=body, headers=headers).is_success
     for number in range(2):  # one of the two stays without an answer
         ride = client.post("/api/live", json={}, headers=headers).json()
         body = {"id": f"client-id-{number}", "step": 0, "latency_ms": 5}
@@ -93,6 +100,7 @@ def test_every_trace_is_gone(store, tmp_path):
         "rides": 2,
         "showings": 11,
         "reviews": 5,
+        "mistakes": 1,
         "drives": 1,
         "audit": -1,
     }

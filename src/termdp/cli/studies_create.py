@@ -51,14 +51,14 @@ def run(args: Args) -> None:
     from termdp.people.records.study_store import (
         DEFAULT_CONSENT,
         StudyStore,
-        check_name,
+        check_person,
         new_study,
     )
 
     if args.rides < 0:
         raise ValueError(f"expected 0 rides or more, got {args.rides}")
     for name in args.invite:
-        check_name(name, "supervisor's name")
+        check_person(name)
     text = DEFAULT_CONSENT if args.consent is None else _text(args.consent)
     study = new_study(
         args.name, args.title, text, args.step_ms, args.repeat_share, args.seed

@@ -6,6 +6,7 @@ DIR/summary.json            what was found, with intervals
 DIR/index.html              the same to look at, figures included
 """
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,11 @@ def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[st
 
 
 def observer_name(name: str) -> str:
-    """The file of one observer."""
-    return "observer.safetensors" if name == POOLED else f"observer-{name}.safetensors"
+    """The file of one observer; names that no disk might take are replaced by a digest."""
+    if name == POOLED:
+        return "observer.safetensors"
+    plain = name if name.isascii() else sha256(name.encode()).hexdigest()[:16]
+    return f"observer-{plain}.safetensors"
 
 
 def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
                 "reviews": len(group.showings),
                 "stops": sum(showing.end == "stopped" for showing in group.showings),
                 "bias": float(fit.observers[name].bias),
+                "observer": observer_name(name),
                 "minds": minded(fit, name),
             }
             for name, group in groups.items()

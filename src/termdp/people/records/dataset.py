@@ -244,7 +244,7 @@ def _with_names(batch: pa.RecordBatch) -> pa.Table:
     """Rows with supervisors' names spelt out: a long one would be so in every row."""
     place = batch.schema.get_field_index("supervisor")
     names = batch.column(place)
-    if (pc.max(pc.binary_length(names.dictionary)).as_py() or 0) > NAME_LENGTH:
+    if (pc.max(pc.utf8_length(names.dictionary)).as_py() or 0) > NAME_LENGTH:
         raise pa.ArrowInvalid("a name is too long")
     table = pa.Table.from_batches([batch])
     return table.set_column(place, COLUMNS[place], names.cast(pa.string())).cast(

@@ -18,6 +18,14 @@ MAX_ID = 2**31 - 1
 LARGEST = 2**53
 # What any database can hold: no null characters, no halves of surrogate pairs.
 _PLAIN = r"^[^\x00\ud800-\udfff]*\Z"
+# Names of people, in any script: letters and digits with their marks. Nothing that could
+# turn the text around, be taken for a path, or not be seen at all.
+_MARKS = r"[^\x00-\xbf\u2000-\u206f\ud800-\uf8ff\ufff0-\uffff\s]"
+PERSON_FORM = rf"[^\W_](?:[\w.-]|{_MARKS}){{0,{NAME_LENGTH - 1}}}"
+PERSON_WORDS = (
+    f"at most {NAME_LENGTH} letters or digits of any script, '.', '_' or '-', beginning "
+    "with a letter or digit"
+)
 NAME_FORM = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH - 1}}}"
 
 
@@ -67,6 +75,7 @@ Name = Annotated[
         "letter or digit",
     ),
 ]
+PersonName = Annotated[str, form(PERSON_FORM, PERSON_WORDS)]
 Text = Annotated[str, text(TEXT_LENGTH)]
 Reason = Annotated[str, text(REASON_LENGTH)]
 Seed = Annotated[int, whole(0, MAX_SEED)]

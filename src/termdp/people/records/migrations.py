@@ -177,11 +177,30 @@ def _version_4(connection: Connection) -> None:
     meta.create_all(connection)
 
 
+def _version_5(connection: Connection) -> None:
+    """Stops that were taken back."""
+    meta = MetaData()
+    Table("showings", meta, Column("id", Integer, primary_key=True))
+    Table(
+        "mistakes",
+        meta,
+        Column("id", Integer, primary_key=True),
+        Column("showing_id", ForeignKey("showings.id"), nullable=False, index=True),
+        Column("client_id", String(64), nullable=False),
+        Column("step", Integer, nullable=False),
+        Column("latency_ms", Integer),
+        Column("stopped_ms", BigInteger, nullable=False),
+        Column("created_ms", BigInteger, nullable=False),
+    )
+    meta.create_all(connection)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _version_1,
     _version_2,
     _version_3,
     _version_4,
+    _version_5,
 )
 NEWEST = len(MIGRATIONS)
 # Any number that nothing else on the server uses.

@@ -18,6 +18,7 @@ from termdp.people.records import plan
 from termdp.people.records.database import ConflictError, NotFoundError
 from termdp.people.records.tables import (
     Drive,
+    Mistake,
     Review,
     Showing,
     StoredRide,
@@ -29,6 +30,8 @@ from termdp.people.records.tables import (
 FASTEST = 2.0
 # What clocks and connections may be wrong by.
 TOLERANCE_MS = 1000
+# The page offers it for three seconds; the rest is for connections that come and go.
+TAKE_BACK_MS = 60_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +127,46 @@ def record_review(
     }
     connection.execute(_ADD_REVIEW, values)
     return Review(**values)
+
+
+def record_mistake(
+    session: Session, supervisor_id: int, showing_id: int, stop_id: str
+) -> Mistake:
+    """Take a stop back: the ride goes on and may be reviewed again.
+
+    Args:
+        session: of the caller.
+        supervisor_id: who stopped it.
+        showing_id: what.
+        stop_id: the stop's `client_id`; a repeated request changes nothing more.
+    """
+    review = own_showing(session, supervisor_id, showing_id).review
+    query = select(Mistake).where(
+        Mistake.showing_id == showing_id, Mistake.client_id == stop_id
+    )
+    known = session.scalars(query).one_or_none()
+    if known is not None:
+        return known
+    if review is None or not review.stopped or review.client_id != stop_id:
+        raise ConflictError("expected a stop to take back, got a ride without this one")
+    now = now_ms()
+    if now - review.created_ms > TAKE_BACK_MS:
+        raise ConflictError(
+            f"expected a stop of the last {TAKE_BACK_MS // 1000} s to take back, got one "
+            "that is older: it counts"
+        )
+    mistake = Mistake(
+        showing_id=showing_id,
+        client_id=stop_id,
+        step=review.step,
+        latency_ms=review.latency_ms,
+        stopped_ms=review.created_ms,
+        created_ms=now,
+    )
+    session.delete(review)
+    session.add(mistake)
+    session.flush()
+    return mistake
 
 
 def record_reason(

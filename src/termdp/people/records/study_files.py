@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from termdp.people.records import audit, dataset, study_schema
 from termdp.people.records.study_schema import (
+    MistakePart,
     RidePart,
     ShowingPart,
     StudyPart,
@@ -15,6 +16,7 @@ from termdp.people.records.study_schema import (
 )
 from termdp.people.records.study_store import ConflictError, StudyStore, check_name
 from termdp.people.records.tables import (
+    Mistake,
     Review,
     Showing,
     StoredRide,
@@ -29,8 +31,9 @@ SHOWING = ("position", "is_repeat", "shown_ms")
 REVIEW = tuple(
     name
     for name in ShowingPart.__struct_fields__
-    if name not in (*SHOWING, "supervisor", "ride")
+    if name not in (*SHOWING, "supervisor", "ride", "mistakes")
 )
+MISTAKE = MistakePart.__struct_fields__
 
 
 def export_study(
@@ -52,12 +55,14 @@ def study_record(store: StudyStore, name: str) -> StudyRecord:
     supervisors = store.supervisors(name)
     numbers = {ride.id: ride.number for ride in rides}
     places = {supervisor.id: i for i, supervisor in enumerate(supervisors)}
+    mistakes = store.mistakes(name)
     showings = [
         {
             "supervisor": places[showing.supervisor_id],
             "ride": numbers[showing.ride_id],
             **_values(showing, SHOWING),
             **_values(showing.review, REVIEW),
+            "mistakes": [_values(m, MISTAKE) for m in mistakes[showing.id]],
         }
         for showing in store.showings(name)
         if showing.review is not None
@@ -127,6 +132,10 @@ def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
             )
             session.add(showing)
             session.flush()
+            session.add_all(
+                Mistake(showing_id=showing.id, **_values(m, MISTAKE))
+                for m in shown.mistakes
+            )
         audit.note(session, store.who, "imported", chosen)
     return chosen
 

@@ -39,7 +39,7 @@ class StudyPart(Part, frozen=True, kw_only=True):
 class SupervisorPart(Part, frozen=True, kw_only=True):
     """See `tables.Supervisor`; a file has no logins."""
 
-    name: fields.Name
+    name: fields.PersonName
     kind: Literal["person", "simulated"]
     consent_hash: Digest | None
     joined_ms: fields.Moment | None
@@ -64,6 +64,16 @@ class RidePart(Part, frozen=True, kw_only=True):
         return Ride(self.seed, self.driver, actions)
 
 
+class MistakePart(Part, frozen=True, kw_only=True):
+    """A stop that was taken back; see `tables.Mistake`. No fit reads it."""
+
+    client_id: fields.ClientId
+    step: fields.Step
+    latency_ms: fields.Latency | None
+    stopped_ms: fields.Moment
+    created_ms: fields.Moment
+
+
 class ShowingPart(Part, frozen=True, kw_only=True):
     """A reviewed showing; see `tables.Showing` and `tables.Review`.
 
@@ -84,6 +94,7 @@ class ShowingPart(Part, frozen=True, kw_only=True):
     speed: fields.Speed
     replays: fields.Replays
     skew_ms: Annotated[int, fields.whole(-2 * fields.LARGEST, fields.LARGEST)] | None
+    mistakes: list[MistakePart] = []
 
     @property
     def num_steps(self) -> int:

@@ -6,6 +6,8 @@ the server can commit many answers at once (`server.writer`).
 """
 
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -22,13 +24,20 @@ from termdp.people.records.database import (
     NotFoundError,
     UnreachableError,
 )
-from termdp.people.records.fields import NAME_FORM, NAME_LENGTH, TEXT_LENGTH
+from termdp.people.records.fields import (
+    NAME_FORM,
+    NAME_LENGTH,
+    PERSON_FORM,
+    PERSON_WORDS,
+    TEXT_LENGTH,
+)
 from termdp.people.records.showings import (
     ReviewInput,
     insert_rides,
     now_ms,
     record_drive,
     record_live,
+    record_mistake,
     record_next,
     record_reason,
     record_review,
@@ -38,6 +47,7 @@ from termdp.people.records.showings import (
 )
 from termdp.people.records.tables import (
     Drive,
+    Mistake,
     Review,
     Setting,
     Showing,
@@ -55,10 +65,12 @@ __all__ = [
     "StudyStore",
     "UnreachableError",
     "check_name",
+    "check_person",
     "new_study",
     "record_drive",
     "record_join",
     "record_live",
+    "record_mistake",
     "record_next",
     "record_reason",
     "record_review",
@@ -322,6 +334,21 @@ class StudyStore:
             )
             return list(session.scalars(query))
 
+    def mistakes(self, study: str) -> dict[int, list[Mistake]]:
+        """Stops of a study that were taken back, by showing."""
+        found: dict[int, list[Mistake]] = defaultdict(list)
+        with self.database.reading() as session:
+            query = (
+                select(Mistake)
+                .join(Showing, Mistake.showing_id == Showing.id)
+                .join(Showing.supervisor)
+                .where(Supervisor.study_id == _study(session, study).id)
+                .order_by(Mistake.id)
+            )
+            for row in session.scalars(query):
+                found[row.showing_id].append(row)
+        return found
+
     # High scores
 
     def high_scores(self, study_id: int, count: int = 10) -> list[dict[str, Any]]:
@@ -442,7 +469,7 @@ def _invite(
         raise ValueError(f"expected a kind ({', '.join(KINDS)}), got {kind!r}")
     made = {}
     for name in dict.fromkeys(names):
-        check_name(name, "supervisor's name")
+        check_person(name)
         if name.startswith(WITHDRAWN):
             raise ValueError(
                 f"expected a supervisor's name that does not begin with {WITHDRAWN}, "
@@ -538,6 +565,18 @@ def check_name(name: str, what: str = "name") -> str:
         raise ValueError(
             f"expected a {what} of at most {NAME_LENGTH} letters, digits, '.', '_' or "
             f"'-', beginning with a letter or digit, got {name!r}"
+        )
+    return name
+
+
+def check_person(name: str) -> str:
+    """Names of people may be in any script, composed in one way (NFC)."""
+    if (
+        not re.fullmatch(PERSON_FORM, name)
+        or unicodedata.normalize("NFC", name) != name
+    ):
+        raise ValueError(
+            f"expected a supervisor's name of {PERSON_WORDS}, got {name!r}"
         )
     return name
 

@@ -179,6 +179,28 @@ class Review(Base):
     skew_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
+class Mistake(Base):
+    """A stop that its supervisor took back; nobody fits it, and the ride went on.
+
+    Attributes:
+        showing_id: the showing, which is open again.
+        client_id: of the stop.
+        step: the step on screen at the stop.
+        latency_ms: as of a review.
+        stopped_ms: when the stop was written, the server's clock.
+        created_ms: when it was taken back.
+    """
+
+    __tablename__ = "mistakes"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    showing_id: Mapped[int] = mapped_column(ForeignKey("showings.id"), index=True)
+    client_id: Mapped[str] = mapped_column(String(64))
+    step: Mapped[int] = mapped_column(Integer)
+    latency_ms: Mapped[int | None] = mapped_column(Integer)
+    stopped_ms: Mapped[int] = mapped_column(BigInteger)
+    created_ms: Mapped[int] = mapped_column(BigInteger)
+
+
 class Drive(Base):
     """A supervisor's own drive, for the high scores; played again by the server.
 

@@ -6,6 +6,7 @@ them from here.
 
 import dataclasses
 import secrets
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from termdp.people.records.showings import supervisor_row
 from termdp.people.records.study_store import WITHDRAWN, StudyStore, revoke
 from termdp.people.records.tables import (
     Drive,
+    Mistake,
     Review,
     Showing,
     StoredRide,
@@ -33,6 +35,7 @@ _REVIEW = (
     *("stopped", "step", "latency_ms", "reason", "speed", "replays", "skew_ms"),
     *("client_id", "created_ms"),
 )
+_MISTAKE = ("step", "latency_ms", "stopped_ms", "created_ms", "client_id")
 _SUPERVISOR = (
     *("name", "kind", "consent_hash", "created_ms", "joined_ms"),
     *("invite_ms", "token_ms"),
@@ -96,6 +99,7 @@ def record_forget(
     session.execute(mine.with_for_update())  # a stop on its way is here, or refused
     drives = session.execute(delete(Drive).where(Drive.supervisor_id == person.id))
     reviewed = list(session.scalars(select(Review).where(Review.showing_id.in_(mine))))
+    session.execute(delete(Mistake).where(Mistake.showing_id.in_(mine)))
     audit.forget_name(session, study.name, person.name)
     kept_as = _new_name(session, study.id) if keep_stops else None
     if kept_as is not None:
@@ -169,6 +173,14 @@ def person_data(session: Session, supervisor_id: int) -> dict[str, Any]:
     drives = session.scalars(
         select(Drive).where(Drive.supervisor_id == person.id).order_by(Drive.id)
     )
+    mistakes: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in session.scalars(
+        select(Mistake)
+        .join(Showing, Mistake.showing_id == Showing.id)
+        .where(Showing.supervisor_id == person.id)
+        .order_by(Mistake.id)
+    ):
+        mistakes[row.showing_id].append(_values(row, _MISTAKE))
     noted = audit.entries(session, study.name)
     return {
         "study": {"name": study.name, "title": study.title, "consent": study.consent},
@@ -183,6 +195,7 @@ def person_data(session: Session, supervisor_id: int) -> dict[str, Any]:
                 },
                 **_values(row, _SHOWING),
                 "review": row.review and _values(row.review, _REVIEW),
+                "mistakes": mistakes[row.id],
             }
             for row in showings
         ],

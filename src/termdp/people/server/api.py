@@ -23,6 +23,7 @@ from termdp.people.records.study_store import (
     record_drive,
     record_join,
     record_live,
+    record_mistake,
     record_next,
     record_reason,
     record_review,
@@ -37,6 +38,7 @@ from termdp.people.server.bodies import (
     GuestBody,
     InviteBody,
     JoinBody,
+    MistakeBody,
     ReasonBody,
     RefusedError,
     StopBody,
@@ -95,6 +97,7 @@ async def invite(request: Request) -> Response:
             "study": study.name,
             "title": study.title,
             "name": supervisor.name,
+            "used": supervisor.token_hash is not None,
             "consent": study.consent,
             "consent_hash": tokens.digest(study.consent),
         }
@@ -273,6 +276,18 @@ async def _review(
     )
 
 
+async def mistake(request: Request) -> Response:
+    """Take a stop back; it is kept as a mistake, and the ride is open again."""
+    _, supervisor = await who(request)
+    stop_id = (await read_body(request, MistakeBody)).stop
+    number = showing_id(request)
+    await write(
+        request,
+        lambda session: record_mistake(session, supervisor.id, number, stop_id),
+    )
+    return JSONResponse({"taken_back": True})
+
+
 async def reason(request: Request) -> Response:
     """The reason for a stop, sent later."""
     _, supervisor = await who(request)
@@ -352,6 +367,7 @@ ROUTES = [
     Route("/api/showings/{showing:int}", showing),
     Route("/api/showings/{showing:int}/stop", stop, methods=["POST"]),
     Route("/api/showings/{showing:int}/finish", finish, methods=["POST"]),
+    Route("/api/showings/{showing:int}/mistake", mistake, methods=["POST"]),
     Route("/api/showings/{showing:int}/reason", reason, methods=["POST"]),
     Route("/api/live", live, methods=["POST"]),
     Route("/api/road", road),

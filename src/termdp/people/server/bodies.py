@@ -107,6 +107,13 @@ class StopBody(FinishBody, frozen=True, kw_only=True):
     reason: Reason = ""
 
 
+class MistakeBody(Body, frozen=True, kw_only=True):
+    """`POST /api/showings/ID/mistake`; `stop` is the id that the stop was sent with."""
+
+    client_id: ClientId = msgspec.field(name="id")
+    stop: ClientId
+
+
 class ReasonBody(Body, frozen=True, kw_only=True):
     """`POST /api/showings/ID/reason`."""
 

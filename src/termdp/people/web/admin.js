@@ -1,7 +1,7 @@
 // Admin: create studies, invite supervisors, export.
 
 import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
-import { begin, find, make, showParts } from "/static/page.js";
+import { begin, find, make, onEnter, showParts } from "/static/page.js";
 
 begin();
 const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, body, adminToken());
@@ -41,7 +41,9 @@ async function refresh() {
     const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
     return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
   }));
-  find("#invite-study").replaceChildren(...studies.map((study) => make("option", { value: study.name }, study.title)));
+  const select = find("#invite-study");
+  const chosen = select.value; // the choice stays where it was put
+  select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
 }
 
 async function download(name) {
@@ -71,6 +73,16 @@ async function create() {
   await refresh();
 }
 
+async function copyLink(link, button) {
+  try {
+    await navigator.clipboard.writeText(link);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Please mark the link and copy it";
+  }
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+}
+
 async function invite() {
   const problem = find("#invite-problem");
   const names = find("#invite-names").value.split(/[\s,;]+/).filter(Boolean);
@@ -80,7 +92,7 @@ async function invite() {
     const { invites } = await admin("POST", `${studyPath(find("#invite-study").value)}/invites`, { names });
     const lines = Object.entries(invites).map(([name, token]) => {
       const link = `${location.origin}/join#${token}`;
-      const copy = make("button", { class: "button", type: "button", click: () => navigator.clipboard?.writeText(link) }, "Copy");
+      const copy = make("button", { class: "button", type: "button", click: (event) => copyLink(link, event.currentTarget) }, "Copy");
       return make("div", { class: "row" }, make("b", {}, name), make("span", { class: "link", "data-link": name }, link), copy);
     });
     find("#links").replaceChildren(make("p", { class: "soft small" }, "Each link works once and is shown only here."), ...lines);
@@ -90,6 +102,8 @@ async function invite() {
   }
 }
 
+onEnter(find("#token"), find("#enter"));
+onEnter(find("#invite-names"), find("#invite"));
 find("#sign-out").addEventListener("click", signOut);
 find("#keep").addEventListener("change", (event) => setAdminToken(adminToken(), event.target.checked));
 find("#enter").addEventListener("click", () => enter(find("#token").value.trim()));

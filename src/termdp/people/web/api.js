@@ -5,6 +5,8 @@ import { make } from "/static/page.js";
 
 const OUTBOX = "termdp.outbox";
 const MAX_WAIT_MS = 3000;
+// What browsers send after a page is gone, 64 KiB for all requests together.
+const KEPT_ALIVE = 16_000;
 
 export class Refused extends Error {
   constructor(status, sentence) {
@@ -51,6 +53,18 @@ function showBanner(sentence) {
   }
 }
 
+const WORDS = {
+  401: "You are signed out. Please open your invite link again.",
+  403: "The server does not allow this.",
+  404: "This ride is not there any more.",
+  409: "This ride has been judged already. The first answer counts.",
+  413: "This is too long.",
+};
+
+/** What a refusal means to somebody who takes part. */
+export const inWords = (error) =>
+  WORDS[error.status] ?? "The server could not take this. Please reload the page.";
+
 /** Whether asking again is of no use: the server understood, and said no. */
 const isFinal = (status) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
 
@@ -63,7 +77,10 @@ async function once(method, path, body, bearer) {
   if (body !== null) headers["content-type"] = "application/json";
   if (bearer) headers.authorization = `Bearer ${bearer}`;
   const options = { method, headers, cache: "no-store" };
-  if (body !== null) options.body = JSON.stringify(body);
+  if (body !== null) {
+    options.body = JSON.stringify(body);
+    options.keepalive = options.body.length < KEPT_ALIVE; // also if the page is left
+  }
   try {
     const response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
     if (response.ok) return { answer: await response.json() };
@@ -97,11 +114,16 @@ export async function ask(method, path, body = null, bearer = token()) {
 const waiting = () => JSON.parse(localStorage.getItem(OUTBOX) || "[]");
 const keep = (entries) => localStorage.setItem(OUTBOX, JSON.stringify(entries));
 
+// One after the other: a stop must be there before it is taken back.
+let line = Promise.resolve();
+
 /** Send something that must arrive: it is kept here until the server has it on disk. */
-export async function deliver(path, body) {
+export function deliver(path, body) {
   const entry = { path, body, token: token() };
   keep([...waiting(), entry]);
-  return send(entry);
+  const sent = line.then(() => send(entry));
+  line = sent.catch(() => {});
+  return sent;
 }
 
 /** A login may have ended meanwhile: then the next one of this browser delivers. */

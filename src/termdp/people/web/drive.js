@@ -5,6 +5,7 @@ import { ask, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js"
 import { begin, find, make } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { Player } from "/static/player.js";
+import { isForPage } from "/static/stopping.js";
 import { World } from "/static/world.js";
 
 begin();
@@ -84,10 +85,11 @@ function steer(action) {
 }
 
 addEventListener("keydown", (event) => {
+  if (!isForPage(event)) return;
   if (event.key in KEYS) {
     if (!event.repeat) steer(KEYS[event.key]);
     event.preventDefault();
-  } else if ((event.key === " " || event.key === "Enter") && !driving && event.target.tagName !== "BUTTON") {
+  } else if ((event.key === " " || event.key === "Enter") && !driving) {
     event.preventDefault();
     start();
   }
@@ -107,4 +109,5 @@ find("#canvas").addEventListener("pointerdown", (event) => {
 addEventListener("resize", () => draw(player.moment));
 draw(0);
 showScores((await ask("GET", "/api/scores")).scores);
+find("#start").disabled = false;
 document.body.dataset.ready = "true";

@@ -1,15 +1,21 @@
 // Join a study: the invite, the text to agree to, then a token for this browser.
 
 import { ask, freshId } from "/static/api.js";
-import { begin, find, showParts } from "/static/page.js";
+import { begin, find, onEnter, showParts } from "/static/page.js";
 
 begin();
 
 const NONCE = "termdp.nonce";
+const USED = "This invite link has been used already. It works once, in one browser. If you want to go on in this one, please ask for a new link.";
+const NOT_VALID = "This invite link does not work. Please copy the whole link once more, or ask for a new one.";
+const WORDS = { 404: NOT_VALID, 409: USED, 422: NOT_VALID };
+const inWords = (error) => WORDS[error.status] ?? "The server did not let you in. Please try again later, or ask whoever invited you.";
+
+const knownNonce = () => JSON.parse(sessionStorage.getItem(NONCE) || "{}");
 
 /** The same for one invite, so that a join whose answer was lost can be repeated. */
 function nonceFor(invite) {
-  const known = JSON.parse(sessionStorage.getItem(NONCE) || "{}");
+  const known = knownNonce();
   if (known.invite !== invite) {
     known.invite = invite;
     known.nonce = freshId();
@@ -24,8 +30,12 @@ async function offer(invite) {
   try {
     found = await ask("POST", "/api/invite", { invite }, null);
   } catch (error) {
-    find("#problem").textContent = error.message;
-    showParts("none");
+    refuse(inWords(error));
+    return;
+  }
+  // Only the tab that used it may ask again, if the answer was lost.
+  if (found.used && knownNonce().invite !== invite) {
+    refuse(USED);
     return;
   }
   find("#title").textContent = found.title;
@@ -40,6 +50,11 @@ async function offer(invite) {
   showParts("consent");
 }
 
+function refuse(sentence) {
+  find("#problem").textContent = sentence;
+  showParts("none");
+}
+
 async function join(invite, consentHash) {
   const body = { invite, nonce: nonceFor(invite), consent_hash: consentHash };
   try {
@@ -47,12 +62,13 @@ async function join(invite, consentHash) {
     localStorage.setItem("termdp.token", token);
     location.replace("/");
   } catch (error) {
-    find("#join-problem").textContent = error.message;
+    find("#join-problem").textContent = inWords(error);
   }
 }
 
 async function asGuest() {
-  const name = find("#guest-name").value.trim().replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
+  const typed = find("#guest-name").value.trim().normalize("NFC");
+  const name = typed.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-").replace(/^[^\p{L}\p{N}]+/u, "");
   if (!name) {
     find("#guest-problem").textContent = "Please type a name of letters or digits.";
     return;
@@ -61,7 +77,7 @@ async function asGuest() {
     const { invite } = await ask("POST", "/api/guest", { name }, null);
     await offer(invite);
   } catch (error) {
-    find("#guest-problem").textContent = error.message;
+    find("#guest-problem").textContent = inWords(error);
   }
 }
 
@@ -76,5 +92,6 @@ async function open() {
   find("#guest-go").onclick = asGuest;
 }
 
+onEnter(find("#guest-name"), find("#guest-go"));
 addEventListener("hashchange", open);
 await open();

@@ -1,6 +1,6 @@
 // One's own data: download them, sign out, or leave the study for good.
 
-import { ask, flush, leave } from "/static/api.js";
+import { ask, flush, inWords, leave } from "/static/api.js";
 import { find, make } from "/static/page.js";
 
 async function download(name) {
@@ -38,7 +38,7 @@ export function showOwnData(name) {
       try {
         await action();
       } catch (error) {
-        find("#own-problem").textContent = error.message;
+        find("#own-problem").textContent = inWords(error);
       }
     });
   on("#download", () => download(name));

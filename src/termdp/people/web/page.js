@@ -41,6 +41,10 @@ function toggleTheme() {
 
 /** Put the bar on top and register the service worker. */
 export function begin() {
+  // After a click by a pointer the keys are the page's again, not the button's.
+  addEventListener("click", (event) => {
+    if (event.detail > 0) event.target.closest?.("button")?.blur();
+  });
   applyTheme(localStorage.getItem("termdp.theme"));
   const here = location.pathname.slice(1);
   const links = PAGES.map(([name, title]) =>
@@ -70,11 +74,17 @@ export function segments(options, chosen, choose) {
     button.addEventListener("click", () => {
       for (const other of box.children) other.setAttribute("aria-pressed", String(other === button));
       choose(value);
-      button.blur();
     });
     box.append(button);
   }
   return box;
+}
+
+/** Enter in a field does what its button does. */
+export function onEnter(field, button) {
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.isComposing) button.click();
+  });
 }
 
 export const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)}%`);

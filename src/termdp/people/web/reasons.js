@@ -16,7 +16,6 @@ export class Reasons {
   toggle(event) {
     const button = event.currentTarget;
     button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-    button.blur();
   }
 
   clear() {

@@ -1,6 +1,6 @@
 // Results: one's own for a supervisor, everybody's for the admin.
 
-import { adminToken, ask, loadGame, token } from "/static/api.js";
+import { adminToken, ask, flush, inWords, loadGame, token } from "/static/api.js";
 import { begin, find, make, percent, seconds } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { Player } from "/static/player.js";
@@ -36,6 +36,7 @@ function note(words) {
 }
 
 async function ownResults() {
+  await flush(); // what an earlier page could not deliver counts
   const found = await ask("GET", "/api/results");
   find("#title").textContent = found.title;
   const mine = found.mine;
@@ -148,6 +149,6 @@ try {
   else location.replace("/join");
 } catch (error) {
   find("#problem").hidden = false;
-  find("#problem").textContent = error.message;
+  find("#problem").textContent = adminToken() ? error.message : inWords(error);
 }
 document.body.dataset.ready = "true";

@@ -1,20 +1,24 @@
 // Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
 
-import { ask, deliver, freshId } from "/static/api.js";
+import { ask, deliver, freshId, inWords } from "/static/api.js";
 import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
+import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
+import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 import { World } from "/static/world.js";
 
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
 let replays = 0;
+let lastStop = null; // the id of the stop that may be taken back
 let progress = { reviewed: 0, total: 0 };
 // loading, ready (not begun), playing, paused, ended (no stop yet), reviewed, done
 let state = "loading";
 
 const player = new Player(200, draw, () => ended());
+const stopButton = new StopButton(find("#stop"), player, stop);
+const takeBack = new TakeBack(goOn);
 
 function draw(moment) {
   picture.draw(world, moment);
@@ -26,8 +30,7 @@ function enter(next) {
   state = next;
   document.body.dataset.state = next;
   const watching = next === "playing" || next === "paused";
-  stopButton.disabled = !watching;
-  stopButton.hidden = next === "reviewed";
+  if (!watching) stopButton.disarm(next === "reviewed" ? "STOPPED" : "STOP");
   find("#pause").disabled = !watching;
   find("#pause").textContent = next === "paused" ? "Go on" : "Pause";
   find("#replay").disabled = !(watching || next === "ended");
@@ -42,6 +45,7 @@ function say(title, text, button) {
   find("#over-text").textContent = text;
   find("#start").textContent = button;
   find("#start").hidden = !button;
+  find("#start").disabled = false;
 }
 
 async function load(begun) {
@@ -75,6 +79,7 @@ function showProgress(reviewed, total) {
 
 function play() {
   enter("playing");
+  stopButton.arm();
   player.pause();
   player.start(() => world.end);
 }
@@ -99,35 +104,50 @@ function ended() {
   enter("ended");
   const crashed = world.crash !== null;
   say(crashed ? "It crashed" : "The ride is over", "You did not stop it. Was it fine until then?", "Fine, next ride");
+  enableLater(find("#start"));
 }
 
 const manner = () => ({ id: freshId(), speed: player.speed, replays, client_ms: Date.now() });
 
-async function stop(event) {
+async function stop({ moment, step, latency_ms }) {
   if (state !== "playing" && state !== "paused") return;
-  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
   enter("reviewed");
+  enableLater(find("#next"));
   find("#outcome").textContent = `Stopped at ${((moment * player.stepMs) / 1000).toFixed(1)} s`;
   status("Saving…", "soft");
+  takeBack.offer();
+  const body = { step, latency_ms, ...manner() };
+  lastStop = body.id;
   try {
-    await deliver(`/api/showings/${ride.showing}/stop`, { step, latency_ms, ...manner() });
+    await deliver(`/api/showings/${ride.showing}/stop`, body);
+    if (lastStop !== body.id) return;
     status("Saved", "saved");
     showProgress(progress.reviewed + 1, progress.total);
   } catch (error) {
-    if (error.status === 409 && world.crash !== null) {
+    takeBack.withdraw();
+    if (isAfterCrash(world, step)) {
       player.moment = world.end;
       draw(world.end);
       ended();
-    } else status(error.message, "problem");
+    } else if (error.status === 409) {
+      status("You have judged this ride in another tab. That answer counts.", "problem");
+    } else status(inWords(error), "problem");
   }
 }
 
-function status(text, kind) {
-  find("#status").textContent = text;
-  find("#status").className = kind;
+/** The stop was a mistake: it is taken back, and the ride goes on. */
+async function goOn() {
+  const stopped = lastStop;
+  lastStop = null;
+  enter("playing");
+  stopButton.arm();
+  player.resume();
+  await sendMistake(ride.showing, stopped).catch((error) => status(inWords(error), "problem"));
+  const found = await ask("GET", "/api/me");
+  showProgress(found.reviewed, found.total);
 }
 
 async function finish() {
@@ -142,31 +162,30 @@ async function finish() {
 
 async function next() {
   if (state !== "reviewed" || find("#status").textContent === "Saving…") return;
-  const words = reasons.text;
-  if (words) await deliver(`/api/showings/${ride.showing}/reason`, { id: freshId(), reason: words }).catch(() => {});
+  takeBack.withdraw();
+  await sendReason(ride.showing);
   await load(true);
 }
 
 function forward() {
   if (state === "ready") play();
-  else if (state === "ended") finish();
-  else if (state === "reviewed") next();
+  else if (state === "ended" && !find("#start").disabled) finish();
+  else if (state === "reviewed" && !find("#next").disabled) next();
 }
 
 addEventListener("keydown", (event) => {
-  if (event.target.tagName === "TEXTAREA" && event.key !== "Enter") return;
   const actions = {
-    " ": () => (state === "ready" ? play() : stop(event)),
+    " ": () => (state === "ready" ? play() : stopButton.key(event)),
     p: togglePause,
     r: replay,
     Enter: forward,
   };
   const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (!action) return;
+  if (!action || !isForPage(event)) return;
   event.preventDefault();
   if (!event.repeat) action();
 });
-stopButton.addEventListener("pointerdown", stop);
+addEventListener("pagehide", () => state === "reviewed" && sendReason(ride.showing));
 find("#start").addEventListener("click", forward);
 find("#watch-again").addEventListener("click", replay);
 find("#pause").addEventListener("click", togglePause);

@@ -1,106 +1,129 @@
 // Ride along: an agent drives, and a stop ends the ride.
 
-import { ask, deliver, freshId } from "/static/api.js";
+import { ask, deliver, freshId, inWords } from "/static/api.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, picture, reasons, stopButton } from "/static/stage.js";
+import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
+import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 import { World } from "/static/world.js";
 
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
+let lastStop = null; // the id of the stop that may be taken back
 let state = "waiting"; // waiting, loading, riding, over
 
 const player = new Player(200, draw, () => finish());
+const stopButton = new StopButton(find("#stop"), player, stop);
+const takeBack = new TakeBack(goOn);
+
+const time = (moment) => `${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
 
 function draw(moment) {
   picture.draw(world, moment);
-  find("#clock").textContent = `${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
+  find("#clock").textContent = time(moment);
+}
+
+function enter(next) {
+  state = next;
+  document.body.dataset.state = next;
+  find("#start").disabled = next === "loading";
+  find("#over").hidden = next === "riding" || next === "over";
+  find("#hud").hidden = next === "waiting";
+  find("#after").hidden = next !== "over";
 }
 
 async function start() {
   if (state === "loading" || state === "riding") return;
-  if (state === "over") await sendReason();
-  state = "loading";
-  find("#start").disabled = true;
-  find("#again").disabled = true;
+  if (ride) await sendReason(ride.showing);
+  takeBack.withdraw();
+  enter("loading");
   find("#over-title").textContent = "Here it comes…";
-  find("#over").hidden = false;
-  ride = await ask("POST", "/api/live", {});
+  try {
+    ride = await ask("POST", "/api/live", {});
+  } catch (error) {
+    enter("waiting");
+    find("#over-title").textContent = "No ride just now";
+    find("#over-text").textContent = inWords(error);
+    return;
+  }
   world = new World(game.road, ride).playAll(ride.actions);
   reasons.clear();
-  find("#after").hidden = true;
-  find("#over").hidden = true;
-  find("#hud").hidden = false;
-  find("#again").disabled = false;
-  stopButton.disabled = stopButton.hidden = false;
-  state = "riding";
   player.stepMs = ride.step_ms;
   player.speed = FASTER;
+  enter("riding");
+  stopButton.arm();
   player.start(() => world.end);
 }
 
-async function stop(event) {
+async function stop({ moment, step, latency_ms }) {
   if (state !== "riding") return;
-  const { moment, step, latency_ms } = player.at(event);
   player.pause();
   player.moment = moment;
   draw(moment);
-  const afterwards = `You stopped after ${((moment * player.stepMs) / player.speed / 1000).toFixed(1)} s`;
-  await report(afterwards, true, "stop", { step, latency_ms });
+  const id = freshId();
+  lastStop = id;
+  over(`You stopped after ${time(moment)}`, "STOPPED");
+  find("#why").hidden = false;
+  takeBack.offer();
+  if (await save("stop", { id, step, latency_ms })) return;
+  takeBack.withdraw();
+  if (isAfterCrash(world, step)) await crashedFirst();
+}
+
+/** The stop came too late: the car had crashed. */
+async function crashedFirst() {
+  over("It crashed before your stop", "STOP");
+  await save("finish", {});
 }
 
 async function finish() {
   if (state !== "riding") return;
-  const outcome = world.crash === null ? "You arrived" : "It crashed";
-  await report(outcome, false, "finish", {});
+  over(world.crash === null ? "You arrived" : "It crashed", "STOP");
+  await save("finish", {});
 }
 
-/** Say what happened and have it written down. */
-async function report(outcome, stopped, verb, more) {
-  state = "over";
-  stopButton.disabled = stopButton.hidden = true;
+/** The stop was a mistake: it is taken back, and the ride goes on. */
+async function goOn() {
+  enter("riding");
+  stopButton.arm();
+  player.resume();
+  await sendMistake(ride.showing, lastStop).catch((error) => status(inWords(error), "problem"));
+}
+
+function over(outcome, word) {
+  enter("over");
+  stopButton.disarm(word);
+  enableLater(find("#again"));
   find("#outcome").textContent = outcome;
-  find("#why").hidden = !stopped;
-  find("#status").textContent = "Saving…";
-  find("#status").className = "soft";
-  find("#after").hidden = false;
+  find("#why").hidden = true;
+}
+
+/** Have it written down; false if it was refused. */
+async function save(verb, more) {
+  status("Saving…", "soft");
   const body = { id: freshId(), speed: player.speed, client_ms: Date.now(), ...more };
   try {
     await deliver(`/api/showings/${ride.showing}/${verb}`, body);
-    find("#status").textContent = "Saved";
-    find("#status").className = "saved";
+    status("Saved", "saved");
+    return true;
   } catch (error) {
-    if (error.status === 409 && stopped) {
-      await report("It crashed before your stop", false, "finish", {});
-      return;
-    }
-    find("#status").textContent = error.message;
-    find("#status").className = "problem";
+    status(inWords(error), "problem");
+    return false;
   }
-}
-
-async function sendReason() {
-  const words = reasons.text;
-  if (!find("#why").hidden && words) {
-    await deliver(`/api/showings/${ride.showing}/reason`, { id: freshId(), reason: words }).catch(() => {});
-  }
-}
-
-function pressed(event) {
-  if (state === "riding") stop(event);
-  else if (state !== "loading") start();
 }
 
 addEventListener("keydown", (event) => {
-  if (event.key !== " " || event.target.tagName === "TEXTAREA") return;
+  if (![" ", "Enter"].includes(event.key) || !isForPage(event)) return;
   event.preventDefault();
-  if (!event.repeat) pressed(event);
+  if (event.repeat) return;
+  if (state === "riding" && event.key === " ") stopButton.key(event);
+  else if (state === "waiting") start();
+  else if (state === "over" && event.key === "Enter" && !find("#again").disabled) start();
 });
-stopButton.addEventListener("pointerdown", (event) => stop(event));
-find("#canvas").addEventListener("pointerdown", (event) => stop(event));
 find("#start").addEventListener("click", start);
 find("#again").addEventListener("click", start);
-addEventListener("pagehide", sendReason);
+addEventListener("pagehide", () => ride && sendReason(ride.showing));
 addEventListener("resize", () => draw(player.moment));
+enter("waiting");
 draw(0);
 document.body.dataset.ready = "true";

@@ -1,6 +1,6 @@
-// What Ride and Review share: the game, its picture, the reasons and the STOP button.
+// What Ride and Review share: the game, its picture, the reasons, and where words go.
 
-import { loadGame, mustHaveJoined } from "/static/api.js";
+import { deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
 import { begin, find } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { Reasons } from "/static/reasons.js";
@@ -12,4 +12,23 @@ await mustHaveJoined();
 export const game = await loadGame();
 export const picture = new Picture(find("#canvas"), game);
 export const reasons = new Reasons(find("#chips"), find("#reason"));
-export const stopButton = find("#stop");
+
+export function status(text, kind) {
+  find("#status").textContent = text;
+  find("#status").className = kind;
+}
+
+/** Send the reason that was given, once. It waits in the outbox if the page is left. */
+export async function sendReason(showing) {
+  const words = reasons.text;
+  reasons.clear();
+  if (!words) return;
+  await deliver(`/api/showings/${showing}/reason`, { id: freshId(), reason: words }).catch(() => {});
+}
+
+/** Tell the server that a stop was a mistake; the ride is open again. */
+export const sendMistake = (showing, stop) =>
+  deliver(`/api/showings/${showing}/mistake`, { id: freshId(), stop });
+
+/** Whether a stop at this step is too late: the last step of a ride that crashes is the crash. */
+export const isAfterCrash = (world, step) => world.crash !== null && step >= world.steps - 1;
