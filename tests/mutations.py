@@ -23,7 +23,7 @@ WEIRD = st.one_of(
             *(float("nan"), float("inf"), "", "x" * 100_000, "../../etc/passwd", "\0"),
             *([], {}, [[]], {"": {}}, [0] * 1000, "nan", "1", "💥", 10**7, 10**9),
         ]
-    ),
+    ).map(copy.deepcopy),  # a later change may reach into it
     st.integers(),
     st.floats(),
     st.text(max_size=20),
