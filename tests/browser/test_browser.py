@@ -87,7 +87,7 @@ def test_drive_a_round(visit, server):
 def test_ride_and_stop(visit, server):
     visitor = visit()
     visitor.join("rider")
-    visitor.open("/ride")
+    visitor.open("/ride?speed=0.25")  # a short ride must outlast the dead time
     visitor.page.keyboard.press("Space")
     visitor.page.wait_for_selector("#stop:enabled", timeout=60_000)
     visitor.stop()
@@ -96,8 +96,8 @@ def test_ride_and_stop(visit, server):
     (review,) = reviews_of(server, "rider")
     shown = float(re.search(r"after ([\d.]+) s", visitor.text("#outcome"))[1])
     assert review.stopped
-    assert (review.step + 0.5) * 0.05 == pytest.approx(shown, abs=0.08)
-    assert 0 <= review.latency_ms <= 50
+    assert (review.step + 0.5) * 0.2 == pytest.approx(shown, abs=0.3)
+    assert 0 <= review.latency_ms <= 200
     visitor.page.click("#chips button:has-text('jerky')")
     visitor.page.fill("#reason", "and loud")
     visitor.page.click("#again")

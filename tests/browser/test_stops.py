@@ -1,4 +1,4 @@
-"""No stop that nobody meant, and no way to stop that does not work; in a real Chromium."""
+"""No stop that nobody meant, and every way to stop works; in a real Chromium."""
 
 import pytest
 

@@ -63,7 +63,7 @@ def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[st
 
 
 def observer_name(name: str) -> str:
-    """The file of one observer; names that no disk might take are replaced by a digest."""
+    """The file of one observer; a name that a disk might refuse becomes a digest."""
     if name == POOLED:
         return "observer.safetensors"
     plain = name if name.isascii() else sha256(name.encode()).hexdigest()[:16]

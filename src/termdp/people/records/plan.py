@@ -26,9 +26,7 @@ def showings(
         ride there are at least three others, fewer only if there are not as many.
     """
     order = [int(rides[i]) for i in rng.permutation(len(rides))]
-    count = round(repeat_share * len(order))
-    if repeat_share > 0 and len(order) > 1:
-        count = max(count, 1)
+    count = _num_repeats(len(order), repeat_share)
     shown = [(ride, False) for ride in order]
     chosen = sorted(rng.choice(len(order), size=count, replace=False).tolist())
     for ride in (order[i] for i in chosen):
@@ -37,3 +35,15 @@ def showings(
         place = int(rng.integers(earliest, len(shown) + 1))
         shown.insert(place, (ride, True))
     return shown
+
+
+def num_showings(num_rides: int, repeat_share: float) -> int:
+    """How many showings so many rides come to, repeats included, group by group."""
+    groups = [GROUP] * (num_rides // GROUP) + [num_rides % GROUP]
+    return num_rides + sum(_num_repeats(size, repeat_share) for size in groups)
+
+
+def _num_repeats(num_rides: int, repeat_share: float) -> int:
+    if repeat_share <= 0 or num_rides <= 1:
+        return 0
+    return max(round(repeat_share * num_rides), 1)

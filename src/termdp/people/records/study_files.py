@@ -1,8 +1,10 @@
 """Export a study from the store to a file and import it; `dataset` has the format."""
 
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlalchemy import select
 
 from termdp.people.records import audit, dataset, study_schema
@@ -14,7 +16,12 @@ from termdp.people.records.study_schema import (
     StudyRecord,
     SupervisorPart,
 )
-from termdp.people.records.study_store import ConflictError, StudyStore, check_name
+from termdp.people.records.study_store import (
+    DEFAULT_CONSENT,
+    ConflictError,
+    StudyStore,
+    check_name,
+)
 from termdp.people.records.tables import (
     Mistake,
     Review,
@@ -24,6 +31,7 @@ from termdp.people.records.tables import (
     Supervisor,
 )
 
+SHIPPED = "simulated_passengers.parquet"
 STUDY = StudyPart.__struct_fields__
 SUPERVISOR = SupervisorPart.__struct_fields__
 RIDE = tuple(n for n in RidePart.__struct_fields__ if n != "actions")
@@ -97,6 +105,12 @@ def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
         check_name(name, "study name")
     record = dataset.read(path)
     chosen = record.study.name if name is None else name
+    add_study(store, record, chosen)
+    return chosen
+
+
+def add_study(store: StudyStore, record: StudyRecord, chosen: str) -> None:
+    """A record as a new study of a store, in one transaction."""
     with store.database.writing() as session:
         query = select(Study).where(Study.name == chosen)
         if session.scalars(query).one_or_none() is not None:
@@ -137,7 +151,26 @@ def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
                 for m in shown.mistakes
             )
         audit.note(session, store.who, "imported", chosen)
-    return chosen
+
+
+def practice_record(most_rides: int) -> StudyRecord:
+    """Rides to practise with, and what five SIMULATED passengers made of them.
+
+    They come with the package. Taken are those that some passenger has reviewed, without
+    repeats.
+    """
+    with as_file(files("termdp.people") / "data" / SHIPPED) as path:
+        record = dataset.read_record(path)
+    first = [s for s in record.showings if not s.is_repeat]
+    chosen = sorted({showing.ride for showing in first})[:most_rides]
+    return msgspec.structs.replace(
+        record,
+        study=msgspec.structs.replace(
+            record.study, title="Practice", consent=DEFAULT_CONSENT
+        ),
+        rides=[ride for ride in record.rides if ride.number in chosen],
+        showings=[showing for showing in first if showing.ride in chosen],
+    )
 
 
 def _values(row: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from termdp.people.driving.ride import MAX_SEED, Ride
-from termdp.people.records import audit, tokens
+from termdp.people.records import audit, plan, tokens
 from termdp.people.records.database import (
     BUSY_SECONDS,
     ConflictError,
@@ -310,7 +310,7 @@ class StudyStore:
             return record_next(session, supervisor_id)
 
     def progress(self, supervisor_id: int) -> tuple[int, int]:
-        """Rides reviewed and rides in the study, without those of the Ride page."""
+        """Showings reviewed and showings in all, without those of the Ride page."""
         planned = (
             select(func.count())
             .select_from(Showing)
@@ -321,7 +321,9 @@ class StudyStore:
             supervisor = supervisor_row(session, supervisor_id)
             done = session.scalar(planned.join(Showing.review)) or 0
             total = session.scalar(planned) or 0
-            return done, total + len(unplanned(session, supervisor))
+            share = session.get_one(Study, supervisor.study_id).repeat_share
+            more = len(unplanned(session, supervisor))
+            return done, total + plan.num_showings(more, share)
 
     def showings(self, study: str) -> list[Showing]:
         """All that was shown in a study, by supervisor and position."""
@@ -348,6 +350,14 @@ class StudyStore:
             for row in session.scalars(query):
                 found[row.showing_id].append(row)
         return found
+
+    def mean_steps(self, study_id: int) -> float:
+        """How long the recorded rides of a study are; 0 without any."""
+        with self.database.reading() as session:
+            query = select(func.avg(func.length(StoredRide.actions))).where(
+                StoredRide.study_id == study_id, ~StoredRide.live
+            )
+            return float(session.scalar(query) or 0)
 
     # High scores
 

@@ -140,7 +140,10 @@ async def own_results(request: Request) -> Response:
 
 def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, Any]:
     everything = store.showings(name)
-    mine = [s for s in everything if s.supervisor.id == supervisor_id]
+    shown = [s for s in everything if s.supervisor.id == supervisor_id]
+    # The figures are about one thing: what was recorded. Live rides stand beside.
+    mine = [s for s in shown if not s.ride.live]
+    live = [s.review for s in shown if s.ride.live and s.review is not None]
     done, total = store.progress(supervisor_id)
     rows = results.supervisors_table(mine, store.study(name).step_ms)
     rides = [
@@ -151,6 +154,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         "reviewed": done,
         "total": total,
         "mine": rows[0] if rows else None,
+        "live": {"rides": len(live), "stops": sum(r.stopped for r in live)},
         # Others cannot influence a supervisor who has reviewed everything.
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,

@@ -49,6 +49,8 @@ from termdp.people.server.limits import bearer, recognise
 from termdp.people.server.storage import read, write
 
 MAX_ID = 2**31 - 1
+# To say why, and to go on to the next.
+BETWEEN_RIDES_S = 5
 
 
 async def who(request: Request) -> tuple[Study, Supervisor]:
@@ -132,7 +134,9 @@ async def join(request: Request) -> Response:
 async def me(request: Request) -> Response:
     """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
-    done, total = await read(request.app.state.store.progress, supervisor.id)
+    store = request.app.state.store
+    done, total = await read(store.progress, supervisor.id)
+    steps = await read(store.mean_steps, study.id)
     return JSONResponse(
         {
             "name": supervisor.name,
@@ -141,6 +145,7 @@ async def me(request: Request) -> Response:
             "step_ms": study.step_ms,
             "reviewed": done,
             "total": total,
+            "ride_seconds": round(steps * study.step_ms / 1000 + BETWEEN_RIDES_S, 1),
         }
     )
 

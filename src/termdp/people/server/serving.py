@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 
 from termdp.people.records import tokens
+from termdp.people.records.study_files import add_study, practice_record
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
 from termdp.people.server.connections import SECONDS, GuardedProtocol, room
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 ADMIN_SETTING = "admin_token_sha256"
 FIRST_VISITOR = "first-visitor"
+# Some ten minutes for a person.
+PRACTICE_RIDES = 24
 MAX_WORKERS = 64
 # Connections that wait to be accepted; all of them may be accepted at once.
 BACKLOG = 256
@@ -116,7 +119,8 @@ def prepare(store: StudyStore, settings: Settings, url: str) -> tuple[str, Openi
     made, admin_hash = admin_token(store)
     invite = None
     if not any(row["name"] == settings.practice for row in store.studies()):
-        store.create_study(settings.practice, "Practice")
+        rides = practice_record(PRACTICE_RIDES)
+        add_study(store, rides, settings.practice)
         if settings.tokens:
             invite = store.invite(settings.practice, FIRST_VISITOR)
     return admin_hash, Opening(url, made, invite)

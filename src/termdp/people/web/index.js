@@ -30,6 +30,21 @@ async function drawSigns() {
   }
 }
 
+/** One main button: what is left, and how long it takes. */
+function showTask({ reviewed, total, ride_seconds: seconds }) {
+  const left = total - reviewed;
+  const minutes = Math.max(1, Math.round((left * seconds) / 60));
+  const button = find("#go-on");
+  find("#count").textContent = total ? `${reviewed} of ${total} rides reviewed` : "No recorded rides to review yet.";
+  if (!total) {
+    [button.textContent, button.href] = ["Ride along instead", "/ride"];
+  } else if (!left) {
+    [button.textContent, button.href] = ["All done: see your results", "/results"];
+  } else {
+    button.textContent = `${reviewed ? "Continue" : "Begin"} reviewing · about ${minutes} min`;
+  }
+}
+
 drawSigns();
 if (token()) {
   try {
@@ -39,7 +54,7 @@ if (token()) {
     find("#study").textContent = me.title;
     find("#who").textContent = `you are ${me.name}`;
     find("#progress").style.width = me.total ? `${(100 * me.reviewed) / me.total}%` : "0";
-    find("#count").textContent = me.total ? `${me.reviewed} of ${me.total} rides reviewed` : "No recorded rides to review yet.";
+    showTask(me);
     showOwnData(me.name);
   } catch (error) {
     console.warn(error.message);

@@ -12,7 +12,7 @@ const AT_ONCE = 40;
 const content = find("#content");
 
 const figure = (value, words) => make("div", { class: "figure" }, make("b", {}, value), make("span", { class: "soft small" }, words));
-const card = (...children) => make("section", { class: "card stack" }, ...children);
+const card = (...children) => make("section", { class: "card stack" }, ...children.filter(Boolean));
 
 function table(headings, rows) {
   const cell = (tag, value, index) => make(tag, { class: index && typeof value !== "object" ? "n" : null }, value);
@@ -52,6 +52,7 @@ async function ownResults() {
         figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same answer on repeats"),
       ),
       bar,
+      found.live.rides ? note(`Riding along live, you stopped ${found.live.stops} of ${found.live.rides} rides; they are not counted here.`) : null,
       note("Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. Some rides are shown twice to see how consistent you are."),
     ),
   );
