@@ -264,7 +264,8 @@ def load_agents(path: Path) -> list[Agent]:
     policy = named_under(".policy.params", arrays)
     scales = named_under(".policy.value_scale", arrays)
     costs = named_under(".costs.average", arrays)
-    saved = (*policy.values(), *scales.values(), *costs.values())
+    seen = named_under(".observation_scale", arrays)
+    saved = (*policy.values(), *scales.values(), *costs.values(), *seen.values())
     if any(array.shape[:1] != (spec.seeds,) for array in saved):
         raise ValueError(
             f"expected the networks of {spec.seeds} seeds in {path}, as its config.json "
@@ -277,10 +278,11 @@ def load_agents(path: Path) -> list[Agent]:
             mine,
             {name: array[run] for name, array in policy.items()},
             {name: array[run] for name, array in costs.items()},
+            {name: array[run] for name, array in seen.items()},
         )
         scale = restore(initial_scale(), {n: array[run] for n, array in scales.items()})
         weights = with_plain_values(agent.mind.weights, scale)
-        agents.append(Agent(mine, weights, agent.mind.costs))
+        agents.append(Agent(mine, weights, agent.mind.costs, scale=agent.scale))
     return agents
 
 
