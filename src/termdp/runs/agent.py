@@ -156,6 +156,7 @@ def make_card(spec: RunSpec, job: Job) -> AgentCard:
         torso=(config.network, config.filters, config.hidden, config.precision),
         lstm_size=config.lstm_size,
         costs=config.costs,
+        encoding=getattr(job.env, "encoding", None),
     )
 
 

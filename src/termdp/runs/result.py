@@ -9,6 +9,7 @@ import numpy as np
 
 from termdp.agents.value_scale import with_plain_values
 from termdp.runs.agent import Agent, make_card
+from termdp.runs.host_program import HostProgram
 from termdp.runs.improve import TrainState
 from termdp.runs.program import TrainProgram
 from termdp.runs.runner import Runner
@@ -32,7 +33,7 @@ class Result:
     summary: dict[str, Any] | None
     rows: list[dict[str, Any]]
     spec: RunSpec
-    program: TrainProgram
+    program: TrainProgram | HostProgram
     state: TrainState
     folder: Path | None
 
