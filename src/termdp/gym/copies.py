@@ -174,6 +174,14 @@ def which_ends(
     return game_over, stopped, truncated & ~game_over & ~stopped
 
 
+def end_of(terminated: Any, truncated: Any, info: Mapping[str, Any]) -> str:
+    """How a step of one environment ended its episode; empty if it goes on."""
+    told = {n: [info[n]] for n in ("stopped", "game_over") if n in info}
+    names = ("game_over", "stopped", "truncated")
+    ends = which_ends([bool(terminated)], [bool(truncated)], told)
+    return next((name for name, end in zip(names, ends, strict=True) if end[0]), "")
+
+
 def read_info(infos: Mapping[str, Any], name: str, count: int) -> np.ndarray | None:
     """One entry of batched infos, `[B]`; 0 for copies without it, None if none has it.
 

@@ -1,5 +1,6 @@
 """Where copies of a Gymnasium environment come from: an id, a function, an instance."""
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -50,9 +51,9 @@ class GymnasiumSource:
         options: Mapping[str, Any] | None = None,
         any_size: bool = False,
     ):
+        self.given = given
         options = dict(options or {})
         self.vectorization = _known(options.pop("vectorization", "sync"))
-        self._made: list[Any] = []
         self._copies: list[Copies] = []
         self._given = given if isinstance(given, gymnasium.Env | VectorEnv) else None
         self._make = _maker(given, options)
@@ -164,13 +165,11 @@ class GymnasiumSource:
                 f"expected one environment to watch, got {self.own_copies} copies in "
                 f"{self.name}: pass env=… with a single one"
             )
-        if options:
-            try:
+        first, self._first = self._first, None
+        env = first if first is not None else self.make()
+        if options and any(getattr(env, n, None) != v for n, v in options.items()):
+            with contextlib.suppress(Exception):
                 env = self._make(**options)
-            except TypeError:
-                env = self.make()
-        else:
-            env = self._given if self._given is not None else self.make()
         return env if self.around is None else ObserverWrapper(env, self.around)
 
     def close(self) -> None:
@@ -250,9 +249,14 @@ def _maker(given: Any, options: dict[str, Any]) -> Callable[..., Any]:
             "your environment"
         )
     if isinstance(given, gymnasium.Env):
-        spec = given.spec
-        return lambda **more: gymnasium.make(spec, **more)
+        return lambda **more: _made_again(given, more)
     return given if callable(given) else lambda: given
+
+
+def _made_again(env: gymnasium.Env, options: dict[str, Any]) -> gymnasium.Env:
+    if env.spec is None:
+        raise ValueError("expected an environment that can be made again, got an own one")
+    return gymnasium.make(env.spec, **options)
 
 
 def _name_of(given: Any, first: Any) -> str:

@@ -55,7 +55,7 @@ class HostProgram:
         self.compile_seconds = 0.0
         config = job.config
         self.source.check_counts(config.num_envs, len(job.seeds))
-        numbers = job.method_params()
+        self.method_params = numbers = job.method_params()
         runs = range(len(job.seeds))
         self._methods = [jax.tree.map(lambda x, r=run: x[r], numbers) for run in runs]
         self._standing: dict[int, Standing] = {}

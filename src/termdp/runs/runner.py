@@ -219,6 +219,8 @@ class Runner:
             self.folder.append_metrics(self.rows(first, self.taken))
         if self.adviser is not None:
             self.adviser.look(new)
+            if isinstance(self.program, HostProgram):
+                self.adviser.look_for_stops(self.reports)
         self._tell(first, self.taken)
 
     def _tell(self, first: int, last: int) -> None:

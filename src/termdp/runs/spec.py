@@ -205,6 +205,8 @@ def make_spec(
     others = {n: in_config.pop(n) for n in _COUNTS if n in in_config} | others
     given = {**in_config, **(numbers or {})}
     given = {name: _plain(value) for name, value in given.items()}
+    if is_gymnasium(env):
+        _check_no_observer_numbers(given)
     of_run, of_env = split_numbers(given, environment_names(env))
     return RunSpec(
         env=env if isinstance(env, str) else _name_of(env),
@@ -216,6 +218,15 @@ def make_spec(
         unserialised=tuple(unserialised),
         **{name: _plain(value) for name, value in others.items()},
     )
+
+
+def _check_no_observer_numbers(given: Mapping[str, Any]) -> None:
+    for name in ("bias", "background", "delay", "leak"):
+        if name in given:
+            raise ValueError(
+                f"expected no {name} with a Gymnasium environment, whose observer is "
+                f"what wraps it: set {name} there, or give another observer"
+            )
 
 
 def _name_of(env: Any) -> str:
