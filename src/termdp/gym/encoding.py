@@ -4,6 +4,7 @@ An `Encoding` is plain data that follows from the spaces. It is saved with an ag
 that the agent acts on observations as the environment gives them.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from termdp.reading import Name, Size
 Shape = Annotated[tuple[Size, ...], msgspec.Meta(max_length=8)]
 LARGEST_IMAGE = 42
 SCALINGS = ("none", "running", "pixels")
+_ACTION_TYPES = ("float32", "float64", "float16")
 _UNBOUNDED = 1e30  # beyond this a bound is meant as none
 
 
@@ -55,17 +57,20 @@ class Encoding:
         scaling: what is done to its numbers: `none`, `running` (mean and deviation of
             what was seen, `termdp.runs.observation_scale`) or `pixels` (by 255).
         action_start: the least of discrete actions.
+        action_dtype: of actions that are numbers.
     """
 
     parts: Annotated[tuple[Part, ...], msgspec.Meta(min_length=1, max_length=1000)]
     shape: Shape
     scaling: str = "none"
     action_start: int = 0
+    action_dtype: str = "float32"
 
     def check(self) -> None:
         """Refuse what no spaces have: for encodings read from disk."""
         sizes = sum(part.size for part in self.parts)
-        if self.scaling not in SCALINGS or sizes != math.prod(self.shape):
+        known = self.scaling in SCALINGS and self.action_dtype in _ACTION_TYPES
+        if not known or sizes != math.prod(self.shape):
             raise ValueError("expected how observations are encoded, got no such thing")
 
     @property
@@ -131,8 +136,12 @@ def encoding_of(
     check_actions(action_space)
     start = int(getattr(action_space, "start", 0))
     space = observation_space
+    dtype = "float32" if action_space.dtype is None else action_space.dtype.name
+    dtype = dtype if dtype in _ACTION_TYPES else "float32"
     if isinstance(space, spaces.Box) and _is_picture(space):
-        return _of_picture(space, start, any_size)
+        return dataclasses.replace(
+            _of_picture(space, start, any_size), action_dtype=dtype
+        )
     parts = tuple(_parts(space, ()))
     if not parts:
         raise ValueError(f"expected observations with something in them, got {space}")
@@ -140,7 +149,7 @@ def encoding_of(
     binary = all(part.choices for part in parts) or isinstance(
         space, spaces.MultiBinary
     )
-    return Encoding(parts, (size,), "none" if binary else "running", start)
+    return Encoding(parts, (size,), "none" if binary else "running", start, dtype)
 
 
 def _is_picture(space: spaces.Box) -> bool:

@@ -255,7 +255,9 @@ def _maker(given: Any, options: dict[str, Any]) -> Callable[..., Any]:
 
 def _made_again(env: gymnasium.Env, options: dict[str, Any]) -> gymnasium.Env:
     if env.spec is None:
-        raise ValueError("expected an environment that can be made again, got an own one")
+        raise ValueError(
+            "expected an environment that can be made again, got an own one"
+        )
     return gymnasium.make(env.spec, **options)
 
 

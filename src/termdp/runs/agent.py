@@ -257,8 +257,8 @@ class Agent:
             bool(deterministic),
         )
         actions = np.asarray(actions)
-        if self.card.encoding is not None and self.card.num_actions:
-            actions = actions + self.card.encoding.action_start
+        if self.card.encoding is not None:
+            actions = self._as_given(self.card.encoding, actions)
         if is_single:
             first = actions[0]
             return (int(first) if self.card.num_actions else first), state
@@ -307,6 +307,14 @@ class Agent:
     def seen(self, observations: Any) -> Any:
         """What the networks see of observations `[B, ...]`: scaled as in training."""
         return scaled(self.scale, observations)
+
+    def _as_given(self, encoding: Encoding, actions: np.ndarray) -> np.ndarray:
+        """Actions as the environment counts or bounds them, in double precision."""
+        if self.card.num_actions:
+            return actions + encoding.action_start
+        return np.clip(actions, self.card.action_low, self.card.action_high).astype(
+            encoding.action_dtype
+        )
 
     def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
         """Observations `[B, ...]`, and whether one alone was given."""

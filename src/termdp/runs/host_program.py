@@ -146,6 +146,16 @@ class HostProgram:
 
     def _iterate(self, run: int, state: TrainState) -> tuple[TrainState, jax.Array]:
         """One iteration of Algorithm 2, arXiv:2205.15376: collect, then improve."""
+        fixed, notes, present, heard = self.collect(run, state)
+        found: tuple[TrainState, jax.Array] = self._improve(
+            state, self._methods[run], fixed.first_cost, notes, present, heard
+        )
+        return found
+
+    def collect(
+        self, run: int, state: TrainState
+    ) -> tuple[Fixed, Notes, Present, Heard]:
+        """Play a rollout: what the device noted of it, and what the host heard."""
         copies = self.source.copies(run, self.job.config.num_envs)
         if run not in self._standing:
             iteration = int(state.iteration)
@@ -159,10 +169,7 @@ class HostProgram:
             )
             self._standing[run] = play(copies, np.asarray(actions), now, heard, at)
         heard = heard._replace(observations=self._standing[run].observations)
-        found: tuple[TrainState, jax.Array] = self._improve(
-            state, self._methods[run], fixed.first_cost, notes, present, heard
-        )
-        return found
+        return fixed, notes, present, heard
 
     def _blank(self, observations: np.ndarray) -> Heard:
         config = self.job.config
