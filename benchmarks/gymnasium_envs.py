@@ -121,6 +121,8 @@ def measured(name: str, seeds: int, scale: float) -> dict[str, Any]:
         "steps": int(WORLDS[name].steps * scale),
         "seeds": seeds,
         "seconds": round(time.perf_counter() - began),
+        "returns": returns,
+        "biases": [row["bias"] for row in rows["termpg"]],
         "return": {m: interval(returns[m]) for m in METHODS},
         "stop_rate": {
             m: float(np.mean([row["stop_rate"] for row in rows[m]])) for m in METHODS

@@ -57,7 +57,7 @@ def test_an_observer_from_a_file_watches_every_copy(tmp_path):
     with shipped_path() as path:
         command(
             *("train", "gym:termdp/BackseatDriver-v0", "pg", "--steps", 32, *TINY),
-            *("--set", "observer=false", "--observer", path, "--out", tmp_path / "run"),
+            *("--observer", path, "--out", tmp_path / "run"),
         )
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["steps"] == 32
