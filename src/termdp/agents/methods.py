@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from termdp.costs.config import COST_MEMORIES, OPTIMISMS, UNCERTAINTIES
-from termdp.registry import find
+from termdp.registry import REGISTRY, find
 from termdp.settings import check, nearest, number, numbers_of
 
 END_HANDLINGS = ("expected", "cut", "ignored")
@@ -141,7 +141,7 @@ class Method:
         """The method with its discount filled in from the environment's entry."""
         if self.discount is not None:
             return self
-        matched = find(env).matched_discount
+        matched = find(env).matched_discount if env in REGISTRY else None
         if matched is None:
             raise ValueError(
                 f"expected an environment with a matched discount, got {env!r}: give "

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import signal
 import sys
 import typing
@@ -90,7 +91,7 @@ class Args:
     """
 
     env: Annotated[Word, tyro.conf.arg(metavar="ENV")] = None
-    """Environment (`termdp envs`)."""
+    """Environment (`termdp envs`), or gym:ID for any registered Gymnasium one."""
     method: Annotated[Word, tyro.conf.arg(metavar="METHOD")] = None
     """Method (`termdp methods`)."""
     steps: int | None = None
@@ -114,11 +115,11 @@ class Args:
     init_from: Path | None = None
     """Begin with the policy and cost networks of this run."""
     observer: Path | None = None
-    """File of a fitted observer (`termdp studies fit`) instead of the environment's."""
+    """File of a fitted observer instead of the environment's, or around gym:ID."""
     no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Nobody watches: the bare game."""
     window: int | None = None
-    """Steps that the observer remembers."""
+    """Steps that the observer remembers; for gym:ID how far costs are learned back."""
     bias: float | None = None
     """b of the observer; the larger, the more patient."""
     set: tuple[str, ...] = ()
@@ -248,7 +249,7 @@ def _begin(args: Args) -> tuple[Path, Callable[..., Any]]:
             "or --resume DIR"
         )
     env, method = asked.pop("env"), asked.pop("method")
-    out = args.out or Path("runs") / f"{env}-{method}"
+    out = args.out or Path("runs") / f"{_as_file_name(env)}-{method}"
     observer: Any = False if args.no_observer else args.observer
 
     def begin(**controls: Any) -> Any:
@@ -264,6 +265,11 @@ def _begin(args: Args) -> tuple[Path, Callable[..., Any]]:
         )
 
     return out, begin
+
+
+def _as_file_name(env: str) -> str:
+    """An id as a part of a folder's name: gym:a/B-v0 as a-B-v0."""
+    return re.sub("[:/]", "-", env.removeprefix("gym:"))
 
 
 def _resume(args: Args, out: Path) -> Callable[..., Any]:

@@ -34,8 +34,19 @@ def run(args: Args) -> None:
     """Play, draw, save."""
     import jax
 
-    from termdp.runs.evaluate import agents_of, place_of, watch_episode
-    from termdp.runs.video import check_suffix, episode_frames, save_video
+    from termdp.runs.evaluate import (
+        agents_of,
+        gymnasium_place_of,
+        place_of,
+        watch_episode,
+        watch_gymnasium,
+    )
+    from termdp.runs.video import (
+        check_suffix,
+        episode_frames,
+        gymnasium_frames,
+        save_video,
+    )
 
     check_suffix(args.out)
     if args.max_steps < 1:
@@ -50,9 +61,16 @@ def run(args: Args) -> None:
             f"expected --index from 0 to {len(agents) - 1}, got {args.index}"
         )
     agent = agents[args.index]
-    env, params = place_of(agent)
-    key = jax.random.key(args.seed)
-    watched = watch_episode(agent, env, params, key, args.max_steps)
-    frames = episode_frames(watched, agent.card.spec.env, env.game_env)
+    source = gymnasium_place_of(agent)
+    if source is None:
+        env, params = place_of(agent)
+        key = jax.random.key(args.seed)
+        watched = watch_episode(agent, env, params, key, args.max_steps)
+        frames = episode_frames(watched, agent.card.spec.env, env.game_env)
+    else:
+        drawn = source.one(render_mode="rgb_array")
+        watched = watch_gymnasium(agent, drawn, args.seed, args.max_steps)
+        drawn.close()
+        frames = gymnasium_frames(watched)
     save_video(args.out, frames, args.fps)
     print(f"{args.out}: {len(frames)} steps, return {watched.total:g}, {watched.end}")

@@ -9,6 +9,8 @@ import numpy as np
 from termdp.runs.metrics import Reports
 
 ENOUGH_EPISODES = 100
+# Steps of a run after which the first stop should have come.
+PATIENCE = 100_000
 PAGE = "see docs/choosing_an_observer.md"
 
 
@@ -37,6 +39,21 @@ class Adviser:
             if sentence and about not in self.said:
                 self.said.add(about)
                 warnings.warn(f"{sentence}; {PAGE}", ObserverWarning, stacklevel=2)
+
+    def look_for_stops(self, reports: Reports) -> None:
+        """Warn once of an environment that has told of no stop; all reports so far."""
+        steps = float(np.sum(reports["steps"])) / len(reports["steps"])
+        if "no stops" in self.said or steps < PATIENCE:
+            return
+        self.said.add("no stops")
+        if np.sum(reports["stops"]) == 0:
+            warnings.warn(
+                f"nobody stopped the agent in the first {steps:,.0f} steps: a stop is "
+                "info['stopped'] = True, which termdp.gym.ObserverWrapper sets; without "
+                "stops there is nothing to learn from them",
+                ObserverWarning,
+                stacklevel=2,
+            )
 
     def _base_rate(self, sums: dict[str, float]) -> str:
         """Stops for no reason: their expected number is the base rate times steps."""

@@ -20,11 +20,13 @@ from termdp.array_files import read_with_manifest, write_arrays
 from termdp.arrays import bytes_of, named_arrays, restore
 from termdp.costs import ensemble
 from termdp.costs.config import CostConfig
+from termdp.gym.encoding import Encoding
 from termdp.observer import MOST_WINDOW
 from termdp.reading import Size, from_plain
 from termdp.runs import cost_features
 from termdp.runs.collect import Mind
 from termdp.runs.config import NETWORKS
+from termdp.runs.observation_scale import ObservationScale, initial_scale, scaled
 from termdp.runs.program import Job
 from termdp.runs.spec import RunSpec
 from termdp.settings import PRECISIONS
@@ -53,6 +55,8 @@ class AgentCard:
         lstm_size: memory of a recurrent policy.
         costs: settings of the cost networks.
         return_mean: over the last tenth of training; None if unknown.
+        encoding: how a Gymnasium environment's observations become such arrays; None
+            where they are arrays already.
     """
 
     spec: RunSpec
@@ -69,6 +73,7 @@ class AgentCard:
     lstm_size: Size
     costs: CostConfig
     return_mean: float | None = None
+    encoding: Encoding | None = None
 
     def of_seed(self, seed: int, return_mean: float | None) -> "AgentCard":
         """The card of one of the run's seeds."""
@@ -99,6 +104,16 @@ class AgentCard:
         paired = len(self.action_low) == len(self.action_high)
         if not paired or (self.num_actions is None) != bool(bounds):
             raise ValueError("expected num_actions, or a lower and an upper bound each")
+        if self.encoding is not None:
+            self.encoding.check()
+            if self.encoding.shape != self.observation_shape:
+                raise ValueError("expected an encoding to observations of their shape")
+
+    def initial_scale(self) -> ObservationScale | None:
+        """What observations are scaled by before any were seen; None for nothing."""
+        if self.encoding is None:
+            return None
+        return initial_scale(self.encoding.scaling, self.observation_shape)
 
     @property
     def distribution(self) -> Distribution:
@@ -141,6 +156,7 @@ def make_card(spec: RunSpec, job: Job) -> AgentCard:
         torso=(config.network, config.filters, config.hidden, config.precision),
         lstm_size=config.lstm_size,
         costs=config.costs,
+        encoding=getattr(job.env, "encoding", None),
     )
 
 
@@ -171,8 +187,16 @@ class Agent:
         >>> action, state = agent.predict(observation, deterministic=True)
     """
 
-    def __init__(self, card: AgentCard, weights: Any, costs: Any, seed: int = 0):
+    def __init__(
+        self,
+        card: AgentCard,
+        weights: Any,
+        costs: Any,
+        seed: int = 0,
+        scale: ObservationScale | None = None,
+    ):
         self.card = card
+        self.scale = scale
         self.actor = _actor_of(card)
         self.mind = Mind(weights, costs, method_params(card.method, card.window))
         self.reseed(seed)
@@ -227,12 +251,14 @@ class Agent:
             self.actor,
             self.mind,
             state,
-            batch,
+            self.seen(batch),
             starts,
             jax.random.fold_in(self._key, self._draws),
             bool(deterministic),
         )
         actions = np.asarray(actions)
+        if self.card.encoding is not None:
+            actions = self._as_given(self.card.encoding, actions)
         if is_single:
             first = actions[0]
             return (int(first) if self.card.num_actions else first), state
@@ -255,15 +281,20 @@ class Agent:
             return None
         batch, is_single = self._batch(observation)
         actions = jnp.asarray(action)[None] if is_single else jnp.asarray(action)
+        if self.card.encoding is not None and self.card.num_actions:
+            actions = actions - self.card.encoding.action_start
         state = self.initial_state(len(batch)) if state is None else state
-        found = np.asarray(_stop_probability(self.mind, state, batch, actions))
+        seen = self.seen(batch)
+        found = np.asarray(_stop_probability(self.mind, state, seen, actions))
         return float(found[0]) if is_single else found
 
     def save(self, path: str | Path) -> Path:
         """Write the agent into one safetensors file that `termdp.load` reads."""
         path = Path(path)
         average = None if self.mind.costs is None else self.mind.costs.average
-        arrays = named_arrays({"policy": self.mind.weights, "costs": average})
+        arrays = named_arrays(
+            {"policy": self.mind.weights, "costs": average, "scale": self.scale}
+        )
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -273,8 +304,24 @@ class Agent:
         write_arrays(path, arrays, MANIFEST, manifest)
         return path
 
+    def seen(self, observations: Any) -> Any:
+        """What the networks see of observations `[B, ...]`: scaled as in training."""
+        return scaled(self.scale, observations)
+
+    def _as_given(self, encoding: Encoding, actions: np.ndarray) -> np.ndarray:
+        """Actions as the environment counts or bounds them, in double precision."""
+        if self.card.num_actions:
+            return actions + encoding.action_start
+        return np.clip(actions, self.card.action_low, self.card.action_high).astype(
+            encoding.action_dtype
+        )
+
     def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
         """Observations `[B, ...]`, and whether one alone was given."""
+        encoding = self.card.encoding
+        if encoding is not None:
+            is_single = encoding.is_single(observation)
+            return encoding.encode(observation, is_single), is_single
         given = np.asarray(observation)
         expected = self.card.observation_shape
         if given.shape == expected:
@@ -418,13 +465,24 @@ def weight_templates(card: AgentCard) -> tuple[Any, Any]:
 
 
 def agent_from_arrays(
-    card: AgentCard, policy: dict[str, np.ndarray], costs: dict[str, np.ndarray]
+    card: AgentCard,
+    policy: dict[str, np.ndarray],
+    costs: dict[str, np.ndarray],
+    scale: dict[str, np.ndarray],
 ) -> Agent:
-    """An agent from named arrays: the policy's weights and the mean cost networks'."""
+    """An agent from named arrays.
+
+    Args:
+        card: what it looks like.
+        policy: the policy's weights.
+        costs: the mean cost networks'; empty without.
+        scale: what observations are scaled by; empty without.
+    """
     weights, learned = weight_templates(card)
     if learned is not None:
         learned = learned_costs(learned, restore(learned.average, costs))
-    return Agent(card, restore(weights, policy), learned)
+    counted = restore(card.initial_scale(), scale)
+    return Agent(card, restore(weights, policy), learned, scale=counted)
 
 
 def learned_costs(template: Any, average: Any) -> Any:
@@ -450,8 +508,10 @@ def read_agent(path: Path) -> Agent:
         return card_from_plain(manifest.get("agent"))
 
     def room(manifest: Any) -> int:
-        weights, learned = weight_templates(card_of(manifest))
-        return bytes_of((weights, None if learned is None else learned.average))
+        card = card_of(manifest)
+        weights, learned = weight_templates(card)
+        average = None if learned is None else learned.average
+        return bytes_of((weights, average, card.initial_scale()))
 
     try:
         manifest, arrays = read_with_manifest(path, MANIFEST, room)
@@ -459,6 +519,7 @@ def read_agent(path: Path) -> Agent:
             card_of(manifest),
             named_under("['policy']", arrays),
             named_under("['costs']", arrays),
+            named_under("['scale']", arrays),
         )
     except ValueError as error:
         raise ValueError(

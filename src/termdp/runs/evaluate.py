@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from termdp.agents.actor_critic import Actor
 from termdp.costs import ensemble
+from termdp.gym.copies import TRUTH, end_of
+from termdp.gym.source import GymnasiumSource, is_gymnasium, watching
 from termdp.intervals import mean_interval
 from termdp.observer import Observer
 from termdp.runs.agent import Agent, accumulated_after, read_agent
@@ -22,7 +23,7 @@ from termdp.runs.collect import (
     initial_rollout_state,
 )
 from termdp.runs.result import Result
-from termdp.runs.spec import RunSpec, make_env
+from termdp.runs.spec import RunSpec, make_env, make_source
 from termdp.runs.train import load_agents
 
 CHUNK = 64
@@ -120,8 +121,8 @@ def evaluate(
 
     Args:
         agent: an `Agent`, a `Result`, or the folder of a run (all its seeds).
-        env: where: None for what the agent was trained on, an id, a JAX environment, or
-            a Gymnasium environment.
+        env: where: None for what the agent was trained on, an id (also `gym:ID`), a JAX
+            environment, a Gymnasium environment, or a function that makes one.
         observer: who watches: None for the one in training (of an id: its own), False
             for nobody, an `Observer`, or the file of one.
         episodes: how many, per agent.
@@ -149,24 +150,30 @@ def evaluate(
     agents = agents_of(agent)
     if env is None and isinstance(agent, Result):
         job = agent.program.job
-        if observer is None or "env" in agent.spec.unserialised:
+        if isinstance(job.env, GymnasiumSource):
+            env = job.env.given
+            observer = job.env.around if observer is None else observer
+        elif observer is None or "env" in agent.spec.unserialised:
             env, params = job.env, job.params
-    if hasattr(env, "unwrapped"):
-        if observer is not None:
-            raise ValueError(
-                "expected no observer beside a Gymnasium environment: wrap it with "
-                "termdp.gym.ObserverWrapper(env, observer)"
-            )
-        play = functools.partial(_play_gymnasium, env)
-    else:
+    source = gymnasium_place_of(agents[0], env, observer)
+    if source is None:
         play = functools.partial(_play, *place_of(agents[0], env, params, observer))
+    else:
+        play = functools.partial(_play_gymnasium, source.one())
     key = jax.random.key(seed)
-    parts = {
-        one.card.spec.seed: play(
-            one, episodes, jax.random.fold_in(key, one.card.spec.seed), deterministic
-        )
-        for one in agents
-    }
+    try:
+        parts = {
+            one.card.spec.seed: play(
+                one,
+                episodes,
+                jax.random.fold_in(key, one.card.spec.seed),
+                deterministic,
+            )
+            for one in agents
+        }
+    finally:
+        if source is not None:
+            source.close()
     return _pooled(parts)
 
 
@@ -214,6 +221,43 @@ def place_of(
         env, params = make_env(there.with_observer(observer), env, params, own)
     _check_fits(agent, env, params)
     return env, params
+
+
+def gymnasium_place_of(
+    agent: Agent, env: Any = None, observer: Any = None
+) -> GymnasiumSource | None:
+    """Where an agent is to play, if that is a Gymnasium environment; else None.
+
+    Args:
+        agent: who plays.
+        env: `gym:ID`, an environment, a function that makes one, or None for the id that
+            the agent was trained on.
+        observer: None for the one in training (nobody where `env` is given), False for
+            nobody further, an `Observer`, or the file of one.
+    """
+    spec = agent.card.spec
+    if not is_gymnasium(spec.env if env is None else env):
+        return None
+    if env is None or env == spec.env:
+        if "observer" in spec.unserialised and observer is None:
+            raise ValueError(
+                "expected observer=…, since the agent was trained with observer of your "
+                "own, which no file can hold"
+            )
+        there = spec.with_observer(observer)
+    else:
+        there = RunSpec(env="own").with_observer(observer)
+    numbers = {"network": "grid"}  # an agent that is there took its images' size
+    there = dataclasses.replace(there, numbers=numbers)
+    own = observer if isinstance(observer, Observer) else None
+    source = make_source(there, env, own)
+    expected = agent.card.encoding
+    if expected is not None and source.encoding != expected:
+        raise ValueError(
+            f"expected an environment with observations and actions as in training, got "
+            f"{source.single_spaces[0]} and {source.single_spaces[1]} from {source.name}"
+        )
+    return source
 
 
 def _check_fits(agent: Agent, env: Any, params: Any) -> None:
@@ -295,10 +339,7 @@ def _play_gymnasium(
             action, state = agent.predict(observation, state, None, deterministic)
             observation, reward, terminated, truncated, info = env.step(action)
             total, length = total + float(reward), length + 1
-            if terminated:
-                end = "stopped" if info.get("stopped", False) else "game_over"
-            elif truncated:
-                end = "truncated"
+            end = end_of(terminated, truncated, info)
         returns.append(total)
         lengths.append(length)
         ends.append(end)
@@ -322,26 +363,26 @@ class Watched:
     """One episode, step by step.
 
     Attributes:
-        states: the game's state before each step.
+        states: the game's state before each step; a picture, of a Gymnasium environment.
         observations: what the agent saw.
-        costs: true cost of each step.
-        window_costs: true accumulated cost after each step.
+        costs: true cost of each step; None where nobody knows it.
+        window_costs: true accumulated cost after each step; likewise.
         learned_window_costs: the ensemble's mean of it; None without one.
-        stop_probabilities: true.
+        stop_probabilities: true; None where nobody knows them.
         learned_stop_probabilities: the ensemble's; None without one.
-        bias: the observer's b.
+        bias: the observer's b; None where nobody knows it.
         end: how it ended.
         total: its return.
     """
 
     states: list[Any]
     observations: list[Any]
-    costs: np.ndarray
-    window_costs: np.ndarray
+    costs: np.ndarray | None
+    window_costs: np.ndarray | None
     learned_window_costs: np.ndarray | None
-    stop_probabilities: np.ndarray
+    stop_probabilities: np.ndarray | None
     learned_stop_probabilities: np.ndarray | None
-    bias: float
+    bias: float | None
     end: str
     total: float
 
@@ -368,8 +409,9 @@ def watch_episode(
         )
         rows.append(played)
         if learns:
+            executed = agent.actor.distribution.executed(played.actions[0])
             estimates.append(
-                _learned(agent.actor, agent.mind, before, played.actions[0])
+                _learned(agent.mind, before.recent_costs, before.observations, executed)
             )
         if bool(played.ended[0, 0]):
             break
@@ -390,14 +432,67 @@ def watch_episode(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("actor",))
+def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
+    """The same in a Gymnasium environment that draws itself."""
+    if env.render_mode != "rgb_array":
+        raise ValueError(
+            "expected an environment that draws itself, got one without "
+            "render_mode='rgb_array': make it with that"
+        )
+    agent.reseed(seed)
+    observation, _ = env.reset(seed=seed)
+    state: Any = agent.initial_state()
+    learns = agent.card.method.learns_costs
+    pictures: list[np.ndarray] = []
+    observations, infos, estimates = [], [], []
+    total, end = 0.0, ""
+    while not end and len(pictures) < limit:
+        pictures.append(np.asarray(env.render()))
+        observations.append(observation)
+        before = state
+        action, state = agent.predict(observation, state)
+        if learns:
+            estimates.append(_learned_at(agent, observation, action, before))
+        observation, reward, terminated, truncated, info = env.step(action)
+        total += float(reward)
+        infos.append(info)
+        end = end_of(terminated, truncated, info)
+    learned = np.array(estimates) if learns else None
+    true = {n: np.array([i.get(n, np.nan) for i in infos], float) for n in TRUTH}
+    known = {n: None if np.isnan(x).any() else x for n, x in true.items()}
+    observer = watching(env)
+    return Watched(
+        states=pictures,
+        observations=observations,
+        costs=known["cost"],
+        window_costs=known["window_cost"],
+        learned_window_costs=None if learned is None else learned[:, 0],
+        stop_probabilities=known["stop_probability"],
+        learned_stop_probabilities=None if learned is None else learned[:, 1],
+        bias=None if observer is None else float(observer.bias),
+        end=end or "cut short",
+        total=total,
+    )
+
+
+def _learned_at(agent: Agent, observation: Any, action: Any, state: Any) -> jax.Array:
+    """The same for one step of a Gymnasium environment."""
+    encoding = agent.card.encoding
+    batch = np.asarray(observation)[None]
+    start = 0
+    if encoding is not None:
+        batch = encoding.encode(observation, is_single=True)
+        start = encoding.action_start if agent.card.num_actions else 0
+    actions = jnp.asarray(action)[None] - start
+    return _learned(agent.mind, state.recent_costs, agent.seen(batch), actions)
+
+
+@jax.jit
 def _learned(
-    actor: Actor, mind: Mind, before: RolloutState, actions: jax.Array
+    mind: Mind, recent: Any, observations: Any, executed: jax.Array
 ) -> jax.Array:
     """Accumulated cost and stop probability after one step, by the ensemble's mean."""
-    executed = actor.distribution.executed(actions)
-    recent = before.recent_costs
-    after = accumulated_after(mind, recent, before.observations, executed)
+    after = accumulated_after(mind, recent, observations, executed)
     probability = jax.nn.sigmoid(after.mean - jnp.mean(ensemble.biases(mind.costs)))
     return jnp.stack([after.mean[0], probability[0]])
 

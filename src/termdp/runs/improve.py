@@ -24,6 +24,7 @@ from termdp.runs import cost_features, metrics, shaping
 from termdp.runs.collect import Rollout, RolloutState
 from termdp.runs.config import TrainConfig
 from termdp.runs.cost_features import FreshCosts
+from termdp.runs.observation_scale import ObservationScale
 from termdp.runs.shaping import ShapingState
 
 
@@ -58,6 +59,8 @@ class TrainState:
         costs: the cost ensemble; None when no method of the program learns costs.
         experience: what it learns from; None likewise.
         shaping: what rules on rewards remember.
+        observation_scale: what observations are scaled by; None where they are taken
+            as they are.
     """
 
     key: jax.Array
@@ -67,6 +70,7 @@ class TrainState:
     costs: Any
     experience: Any
     shaping: ShapingState
+    observation_scale: ObservationScale | None = None
 
 
 def improve(

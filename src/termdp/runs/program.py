@@ -26,7 +26,12 @@ from termdp.agents.methods import Method
 from termdp.agents.update import Learner, PolicyState
 from termdp.costs import ensemble, experience
 from termdp.runs import shaping
-from termdp.runs.collect import Mind, collect, initial_rollout_state
+from termdp.runs.collect import (
+    Mind,
+    RolloutState,
+    collect,
+    initial_rollout_state,
+)
 from termdp.runs.config import TrainConfig, remembered_steps
 from termdp.runs.cost_features import NUM_FEATURES, empty_memory
 from termdp.runs.improve import Recipe, TrainState, improve
@@ -113,14 +118,34 @@ def initial_state(
     recipe: Recipe, env: Any, params: Any, key: jax.Array, max_window: int
 ) -> TrainState:
     """The state of one run before its first iteration."""
-    config, learner = recipe.config, recipe.learner
-    key, key_envs, key_policy, key_costs = jax.random.split(key, 4)
-    recent = None
-    if recipe.learns_costs:
-        recent = empty_memory(config.costs, max_window, config.num_envs)
+    key, key_envs, *keys = jax.random.split(key, 4)
+    recent = initial_memory(recipe, max_window)
     rollout_state = initial_rollout_state(
-        learner, env, params, key_envs, config.num_envs, recent
+        recipe.learner, env, params, key_envs, recipe.config.num_envs, recent
     )
+    return state_at(recipe, rollout_state, (key, *keys), max_window)
+
+
+def initial_memory(recipe: Recipe, max_window: int) -> jax.Array | None:
+    """What learned costs remember before the first step; None without them."""
+    if not recipe.learns_costs:
+        return None
+    return empty_memory(recipe.config.costs, max_window, recipe.config.num_envs)
+
+
+def state_at(
+    recipe: Recipe, rollout_state: RolloutState, keys: Any, max_window: int
+) -> TrainState:
+    """The state of one run whose environments stand somewhere.
+
+    Args:
+        recipe: networks, optimiser, sizes.
+        rollout_state: where they stand.
+        keys: random keys: of what is to come, of the policy, of the cost networks.
+        max_window: the longest window that is learned with.
+    """
+    config, learner = recipe.config, recipe.learner
+    key, key_policy, key_costs = keys
     costs_seen = jnp.zeros((config.num_envs, NUM_FEATURES))
     inputs = PolicyInput(rollout_state.observations, costs_seen)
     weights = learner.network.init(key_policy, rollout_state.carry, inputs)
@@ -206,6 +231,10 @@ class TrainProgram:
         states: TrainState = start(keys, self.params)
         return states
 
+    def shapes(self) -> Any:
+        """Shapes of the states that `init` makes."""
+        return jax.eval_shape(self.init)
+
     def compile_all(self, most_iterations: int) -> None:
         """Compile `init` and the chunk, the small program beside the large one."""
         began = time.perf_counter()
@@ -217,6 +246,9 @@ class TrainProgram:
         else:
             self.compile(most_iterations)
         self.compile_seconds += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _compile_init(self) -> None:
         self._compiled_start = self._start.lower(self._keys(), self.params).compile()
@@ -267,7 +299,7 @@ class TrainProgram:
                 donate_argnums=0,
                 **placed,
             )
-            shapes = jax.eval_shape(self.init)
+            shapes = self.shapes()
             count = jax.ShapeDtypeStruct((), jnp.int32)
             self._compiled[most_iterations] = advance.lower(
                 shapes, self.method_params, self.params, count

@@ -9,6 +9,7 @@ import numpy as np
 
 from termdp.agents.value_scale import with_plain_values
 from termdp.runs.agent import Agent, make_card
+from termdp.runs.host_program import HostProgram
 from termdp.runs.improve import TrainState
 from termdp.runs.program import TrainProgram
 from termdp.runs.runner import Runner
@@ -32,7 +33,7 @@ class Result:
     summary: dict[str, Any] | None
     rows: list[dict[str, Any]]
     spec: RunSpec
-    program: TrainProgram
+    program: TrainProgram | HostProgram
     state: TrainState
     folder: Path | None
 
@@ -73,10 +74,10 @@ class Result:
             raise ValueError(f"expected a seed of this run ({words}), got {seed}")
         run = seeds.index(seed)
         card = make_card(self.spec, self.program.job).of_seed(seed, returns[run])
-        mine = (self.state.policy, self.state.costs)
-        policy, costs = jax.tree.map(lambda x: x[run], mine)
+        mine = (self.state.policy, self.state.costs, self.state.observation_scale)
+        policy, costs, scale = jax.tree.map(lambda x: x[run], mine)
         weights = with_plain_values(policy.params, policy.value_scale)
-        return Agent(card, weights, costs)
+        return Agent(card, weights, costs, scale=scale)
 
     def _last_return(self, seed: int) -> float | None:
         if self.summary is not None:

@@ -21,6 +21,7 @@ from termdp.runs import checkpoint
 from termdp.runs.advice import Adviser
 from termdp.runs.config import flat_numbers
 from termdp.runs.folder import RunFolder
+from termdp.runs.host_program import HostProgram
 from termdp.runs.improve import TrainState
 from termdp.runs.metrics import LATEST_NAMES, Reports, summarise
 from termdp.runs.program import Job, TrainProgram
@@ -70,7 +71,7 @@ class Runner:
 
     def __init__(  # noqa: PLR0913 - all but two by name
         self,
-        program: TrainProgram,
+        program: TrainProgram | HostProgram,
         folder: RunFolder | None = None,
         *,
         snapshots: int = 0,
@@ -151,7 +152,7 @@ class Runner:
         if not checkpoint.complete(self.folder.checkpoints):
             self._check_unbegun(self.folder)
             return None
-        shapes = jax.eval_shape(self.program.init)
+        shapes = self.program.shapes()
 
         def shapes_of(manifest: checkpoint.Manifest) -> Any:
             check_same_configuration(manifest.configuration, self.job)
@@ -218,6 +219,8 @@ class Runner:
             self.folder.append_metrics(self.rows(first, self.taken))
         if self.adviser is not None:
             self.adviser.look(new)
+            if isinstance(self.program, HostProgram):
+                self.adviser.look_for_stops(self.reports)
         self._tell(first, self.taken)
 
     def _tell(self, first: int, last: int) -> None:

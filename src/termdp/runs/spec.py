@@ -17,7 +17,10 @@ from termdp.agents.methods import (
     find_method,
     unused_numbers,
 )
+from termdp.envs.base import EnvParams
+from termdp.gym.source import GymnasiumSource, is_gymnasium, names_of
 from termdp.observer import Observer
+from termdp.observer_file import load_observer
 from termdp.reading import MEGABYTE, from_plain, read_small
 from termdp.registry import REGISTRY, find, make
 from termdp.runs.config import (
@@ -38,6 +41,9 @@ from termdp.settings import check, number, numbers_of
 from termdp.wrappers.observe import ObservedEnvironment, ObservedParams, observe
 
 MOST_SNAPSHOTS = 50
+# Copies of a Gymnasium environment, and steps of all of them per iteration.
+COPIES = 8
+ROLLOUT = 2048
 _COUNTS = ("steps", "seeds", "seed", "preset", "snapshots")
 UNSERIALISED = ("env", "observer", "algorithm")
 
@@ -179,7 +185,7 @@ def make_spec(
     unserialised = []
     if not isinstance(env, str):
         unserialised.append("env")
-    else:
+    elif not is_gymnasium(env):
         find(env)
     if isinstance(observer, Observer):
         unserialised.append("observer")
@@ -199,9 +205,11 @@ def make_spec(
     others = {n: in_config.pop(n) for n in _COUNTS if n in in_config} | others
     given = {**in_config, **(numbers or {})}
     given = {name: _plain(value) for name, value in given.items()}
+    if is_gymnasium(env):
+        _check_no_observer_numbers(given)
     of_run, of_env = split_numbers(given, environment_names(env))
     return RunSpec(
-        env=env if isinstance(env, str) else str(getattr(env, "name", "own")),
+        env=env if isinstance(env, str) else _name_of(env),
         method=method,
         observer=_plain_observer(observer),
         algorithm=algorithm,
@@ -210,6 +218,20 @@ def make_spec(
         unserialised=tuple(unserialised),
         **{name: _plain(value) for name, value in others.items()},
     )
+
+
+def _check_no_observer_numbers(given: Mapping[str, Any]) -> None:
+    for name in ("bias", "background", "delay", "leak"):
+        if name in given:
+            raise ValueError(
+                f"expected no {name} with a Gymnasium environment, whose observer is "
+                f"what wraps it: set {name} there, or give another observer"
+            )
+
+
+def _name_of(env: Any) -> str:
+    spec = getattr(env, "spec", None)
+    return str(getattr(env, "name", None) or getattr(spec, "id", None) or "own")
 
 
 def _plain_observer(observer: Any) -> Any:
@@ -292,6 +314,8 @@ def _toml_line(name: str, value: Any) -> str:
 
 def environment_names(env: Any) -> list[str]:
     """What can be changed in an environment and its observer, by name."""
+    if is_gymnasium(env):
+        return names_of(env)
     if isinstance(env, str):
         return find(env).override_names()
     params = getattr(env, "default_params", None)
@@ -341,11 +365,6 @@ def make_env(
 
 
 def _own_env(spec: RunSpec, env: Any, params: Any, watcher: Any) -> tuple[Any, Any]:
-    if hasattr(env, "unwrapped"):
-        raise ValueError(
-            "expected a JAX environment (gymnax's API), which can be compiled, got a "
-            "Gymnasium one: agents can be evaluated on it (termdp.evaluate), not trained"
-        )
     if isinstance(watcher, str):
         raise ValueError(
             "expected an Observer for an environment of your own, got a file: read it "
@@ -397,6 +416,8 @@ def make_job(
     """
     given = {"env": env, "observer": observer, "algorithm": algorithm}
     check_unserialised(spec, [name for name, v in given.items() if v is not None])
+    if is_gymnasium(spec.env if env is None else env):
+        return _gymnasium_job(spec, env, params, observer, algorithm)
     env, params = make_env(spec, env, params, observer)
     method = spec.resolved_method()
     window = method.learner_window(remembered_steps(params.observer))
@@ -415,6 +436,82 @@ def make_job(
         config=config,
         num_iterations=config.num_iterations(spec.steps),
     )
+
+
+def _gymnasium_job(
+    spec: RunSpec, env: Any, params: Any, observer: Any, algorithm: Any
+) -> Job:
+    """The job of a run on a Gymnasium environment."""
+    if params is not None:
+        raise ValueError(
+            "expected no params with a Gymnasium environment: they are for JAX ones"
+        )
+    method = spec.resolved_method()
+    check_gymnasium_method(method, spec.method_name)
+    if observer is None and spec.observer is False:
+        raise ValueError(
+            "expected no observer=False (--no-observer) with a Gymnasium environment: it "
+            "says itself who is stopped (info['stopped']). Leave it out"
+        )
+    source = make_source(spec, env, observer)
+    window = spec.env_numbers.get("window")
+    if window is None and source.observer is not None:
+        window = remembered_steps(source.observer)
+    # Who really watches is not known: this one only says how far back to look.
+    watcher = Observer(_no_cost, window=30 if window is None else window, bias=1e9)
+    copies = source.own_copies or (COPIES if source.can_copy() else 1)
+    copies = spec.numbers.get("num_envs", copies)
+    steps = max(1, ROLLOUT // copies) if isinstance(copies, int) and copies > 0 else 1
+    config = make_config(
+        spec.preset,
+        source.encoding.shape,
+        method.learner_window(int(watcher.window or 1))
+        if method.learns_costs
+        else None,
+        algorithm or spec.algorithm,
+        {"num_envs": copies, "rollout_steps": steps} | spec.numbers,
+    ).for_method(method)
+    return Job(
+        env=source,
+        params=ObservedParams(EnvParams(), watcher),
+        methods=(method,) * spec.seeds,
+        seeds=spec.all_seeds,
+        config=config,
+        num_iterations=config.num_iterations(spec.steps),
+    )
+
+
+def make_source(
+    spec: RunSpec, env: Any = None, observer: Any = None
+) -> GymnasiumSource:
+    """Where the copies of a run's Gymnasium environment come from.
+
+    Args:
+        spec: the run.
+        env: the user's own environment, or a function; None if the spec has an id.
+        observer: the user's own `Observer`; None if the spec says who watches.
+    """
+    if observer is None and isinstance(spec.observer, str):
+        observer = load_observer(spec.observer)
+    options = {n: v for n, v in spec.env_numbers.items() if n != "window"}
+    any_size = spec.numbers.get("network") == "grid"
+    return GymnasiumSource(
+        spec.env if env is None else env, observer, options, any_size
+    )
+
+
+def check_gymnasium_method(method: Method, name: str) -> None:
+    """Refuse methods that need more than a Gymnasium environment says."""
+    if method.knows_costs:
+        raise ValueError(
+            f"expected a method that learns from stops alone, got {name}: a Gymnasium "
+            "environment does not tell its true costs"
+        )
+    if method.has_reference:
+        raise ValueError(
+            f"expected a method without an unobserved phase, got {name}: the observer of "
+            "a Gymnasium environment cannot be sent away"
+        )
 
 
 def check_unserialised(spec: RunSpec, given: list[str]) -> None:

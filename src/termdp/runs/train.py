@@ -17,6 +17,7 @@ from termdp.agents.value_scale import initial_scale, with_plain_values
 from termdp.arrays import restore
 from termdp.files import write_json
 from termdp.folder_lock import only_writer
+from termdp.gym.source import GymnasiumSource
 from termdp.runs import checkpoint
 from termdp.runs.agent import (
     Agent,
@@ -27,9 +28,10 @@ from termdp.runs.agent import (
 )
 from termdp.runs.config import NUMBERS, TrainConfig, flat_numbers
 from termdp.runs.folder import RunFolder, check_unbegun
+from termdp.runs.host_program import HostProgram
 from termdp.runs.improve import TrainState
 from termdp.runs.numbers import Numbers
-from termdp.runs.program import TrainProgram
+from termdp.runs.program import Job, TrainProgram
 from termdp.runs.progress import progress_bar
 from termdp.runs.result import Result
 from termdp.runs.runner import CHECKPOINT_SECONDS, Progress, Runner
@@ -65,7 +67,9 @@ def train(  # noqa: PLR0913 - what users give by name
     """Train a method on an environment, for several seeds at once.
 
     Args:
-        env: an id (`termdp envs`), or a JAX environment with gymnax's API.
+        env: an id (`termdp envs`), `gym:ID` for a registered Gymnasium environment, a
+            JAX environment with gymnax's API, a Gymnasium environment or vector
+            environment, or a function that makes one of the last two.
         method: a name (`termdp methods`) or a `Method`.
         steps: steps per seed; 1,000,000 unless given here or in `config`.
         seeds: how many seeds, run side by side; 1 unless given.
@@ -122,7 +126,7 @@ def train(  # noqa: PLR0913 - what users give by name
     # Make the program before the folder: nothing half-written if it cannot be made.
     if "algorithm" in spec.unserialised:
         own["algorithm"] = algorithm
-    program = TrainProgram(make_job(spec, params=params, **own))
+    program = make_program(make_job(spec, params=params, **own))
     prepare = None if init_from is None else _start_from(init_from, program)
     controls = (prepare, on_progress, should_stop, checkpoint_seconds)
     if out is None:
@@ -171,7 +175,7 @@ def resume(  # noqa: PLR0913 - likewise
             f"with, got {steps}"
         )
     longer = spec if steps is None else dataclasses.replace(spec, steps=steps)
-    program = TrainProgram(make_job(longer, env, params, observer, algorithm))
+    program = make_program(make_job(longer, env, params, observer, algorithm))
     with only_writer(folder.path):
         if not checkpoint.complete(folder.checkpoints):
             warnings.warn(
@@ -186,6 +190,12 @@ def resume(  # noqa: PLR0913 - likewise
         )
 
 
+def make_program(job: Job) -> TrainProgram | HostProgram:
+    """What trains a job: on the device alone, or with the host at the environment."""
+    is_gymnasium = isinstance(job.env, GymnasiumSource)
+    return HostProgram(job) if is_gymnasium else TrainProgram(job)
+
+
 def check_checkpoint_seconds(seconds: Any) -> None:
     """Refuse times that no clock shows; 0 saves after every chunk."""
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
@@ -197,7 +207,7 @@ def check_checkpoint_seconds(seconds: Any) -> None:
 
 
 def _run(
-    program: TrainProgram,
+    program: TrainProgram | HostProgram,
     spec: RunSpec,
     folder: RunFolder | None,
     prepare: Any,
@@ -216,7 +226,10 @@ def _run(
             should_stop=should_stop,
             checkpoint_seconds=checkpoint_seconds,
         )
-        runner.run()
+        try:
+            runner.run()
+        finally:
+            program.close()
     result = Result.of(runner, spec)
     if result.summary is not None and folder is not None:
         write_json(folder.summary, result.summary)
@@ -264,7 +277,8 @@ def load_agents(path: Path) -> list[Agent]:
     policy = named_under(".policy.params", arrays)
     scales = named_under(".policy.value_scale", arrays)
     costs = named_under(".costs.average", arrays)
-    saved = (*policy.values(), *scales.values(), *costs.values())
+    seen = named_under(".observation_scale", arrays)
+    saved = (*policy.values(), *scales.values(), *costs.values(), *seen.values())
     if any(array.shape[:1] != (spec.seeds,) for array in saved):
         raise ValueError(
             f"expected the networks of {spec.seeds} seeds in {path}, as its config.json "
@@ -277,10 +291,11 @@ def load_agents(path: Path) -> list[Agent]:
             mine,
             {name: array[run] for name, array in policy.items()},
             {name: array[run] for name, array in costs.items()},
+            {name: array[run] for name, array in seen.items()},
         )
         scale = restore(initial_scale(), {n: array[run] for n, array in scales.items()})
         weights = with_plain_values(agent.mind.weights, scale)
-        agents.append(Agent(mine, weights, agent.mind.costs))
+        agents.append(Agent(mine, weights, agent.mind.costs, scale=agent.scale))
     return agents
 
 
@@ -299,13 +314,13 @@ def _score(value: float | None) -> float:
 
 
 def _start_from(
-    source: str | Path, program: TrainProgram
+    source: str | Path, program: TrainProgram | HostProgram
 ) -> Callable[[TrainState], TrainState]:
     """A function that puts another run's networks into a first state."""
     path = Path(source)
     agents = load_agents(path) if path.is_dir() else [read_agent(path)]
     runs = [agents[run % len(agents)] for run in range(len(program.job.seeds))]
-    wanted = jax.eval_shape(program.init)
+    wanted = program.shapes()
     weights = _stacked([agent.mind.weights for agent in runs])
     _check_alike(wanted.policy.params, weights, path, "policy")
     average = None

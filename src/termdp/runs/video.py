@@ -32,19 +32,31 @@ def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]
     return film(frames, panels(watched))
 
 
+def gymnasium_frames(watched: Watched) -> list[np.ndarray]:
+    """The same, of an environment that drew itself."""
+    known = panels(watched)
+    return film(watched.states, known) if known else watched.states
+
+
 def panels(watched: Watched) -> list[Panel]:
-    """Cost, accumulated cost (with b) and stop probability; learned ones beside."""
-    learned = watched.learned_window_costs
-    accumulated = [Curve(watched.window_costs, TRUE, "true")]
-    chance = [Curve(watched.stop_probabilities, TRUE, "true")]
-    if learned is not None and watched.learned_stop_probabilities is not None:
-        accumulated.insert(0, Curve(learned, LEARNED, "learned"))
-        chance.insert(0, Curve(watched.learned_stop_probabilities, LEARNED, "learned"))
-    return [
-        Panel("cost", [Curve(watched.costs, COST, bars=True)], height=34),
-        Panel("accumulated cost (dashed: b)", accumulated, level=watched.bias),
-        Panel("stop probability", chance, top=1.0),
-    ]
+    """Cost, accumulated cost (with b) and stop probability: what is known of them."""
+    accumulated = _curves(watched.learned_window_costs, watched.window_costs)
+    chance = _curves(watched.learned_stop_probabilities, watched.stop_probabilities)
+    found = []
+    if watched.costs is not None:
+        found.append(Panel("cost", [Curve(watched.costs, COST, bars=True)], height=34))
+    if accumulated:
+        dashed = "" if watched.bias is None else " (dashed: b)"
+        title = f"accumulated cost{dashed}"
+        found.append(Panel(title, accumulated, level=watched.bias))
+    if chance:
+        found.append(Panel("stop probability", chance, top=1.0))
+    return found
+
+
+def _curves(learned: np.ndarray | None, true: np.ndarray | None) -> list[Curve]:
+    found = [] if learned is None else [Curve(learned, LEARNED, "learned")]
+    return found if true is None else [*found, Curve(true, TRUE, "true")]
 
 
 def save_video(path: Path, frames: list[np.ndarray], fps: float) -> None:

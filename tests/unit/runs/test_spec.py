@@ -3,7 +3,6 @@
 import dataclasses
 import json
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -166,12 +165,6 @@ def test_nothing_that_is_given_is_ignored():
         termdp.train("notifier", "pg", steps=2048, params=params)
     with pytest.raises(ValueError, match="out=… with snapshots"):
         termdp.train("notifier", "pg", steps=2048, snapshots=3)
-
-
-def test_a_gymnasium_environment_is_refused_for_training():
-    env = gymnasium.make("CartPole-v1")
-    with pytest.raises(ValueError, match="got a Gymnasium one"):
-        termdp.train(env, "pg", steps=2048)
 
 
 def test_what_no_file_can_hold_must_be_given_again():
