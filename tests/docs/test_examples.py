@@ -34,7 +34,10 @@ def test_readme_examples_run():
     assert names["info"]["stopped"].dtype == bool
 
 
-@pytest.mark.parametrize("name", ["docs/training.md", "docs/choosing_an_observer.md"])
+PAGES = ("training", "choosing_an_observer", "export")
+
+
+@pytest.mark.parametrize("name", [f"docs/{page}.md" for page in PAGES])
 def test_examples_of_the_pages_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
