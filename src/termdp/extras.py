@@ -4,6 +4,10 @@ import contextlib
 from collections.abc import Iterator
 
 
+class MissingPackageError(ImportError, ValueError):
+    """What imports expect, and what the command line tells in one sentence."""
+
+
 @contextlib.contextmanager
 def needs(extra: str, *packages: str) -> Iterator[None]:
     """Name the fix when one of an extra's packages is missing; a block or a decorator.
@@ -18,7 +22,7 @@ def needs(extra: str, *packages: str) -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in packages:
             raise
-        raise ValueError(
+        raise MissingPackageError(
             f"expected the package {package}, but it is not installed: "
             f"pip install 'termdp[{extra}]'"
         ) from error
