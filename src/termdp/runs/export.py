@@ -4,6 +4,7 @@ The graph is `termdp.runs.agent.act` itself, translated: the same code decides h
 there. docs/export.md names the inputs and outputs.
 """
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
 
 from termdp.agents.distributions import Discrete, Distribution
 from termdp.costs import ensemble
@@ -61,6 +63,8 @@ def manifest_of(agent: Agent) -> dict[str, Any]:
     actions: dict[str, Any] = {"choices": card.num_actions}
     if card.num_actions is None:
         actions = {"low": card.action_low, "high": card.action_high}
+    encoding = _encoding(agent)
+    encoded = {} if encoding is None else {"encoding": msgspec.to_builtins(encoding)}
     return {
         "version": version_of("termdp"),
         "env": card.spec.env,
@@ -70,7 +74,13 @@ def manifest_of(agent: Agent) -> dict[str, Any]:
         "observation_shape": card.observation_shape,
         "observation_dtype": card.observation_dtype,
         "actions": actions,
+        **encoded,
     }
+
+
+def _encoding(agent: Agent) -> Any:
+    """How a Gymnasium environment's observations become arrays; None for our games."""
+    return getattr(agent.card, "encoding", None)
 
 
 def inputs_of(agent: Agent) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -88,10 +98,14 @@ def one_step(agent: Agent, inputs: Arrays) -> dict[str, jax.Array]:
     """What the graph computes, by name."""
     drawn: Any = _Drawn(agent.card.distribution)
     actor = replace(agent.actor, distribution=drawn)
-    before = _to_state(inputs)
-    action, after = act(
-        actor, agent.mind, before, inputs["observation"], inputs["noise"]
-    )
+    # Agents of Gymnasium environments scale what they see, and count actions from where
+    # the environment does.
+    seen = inputs["observation"]
+    if hasattr(agent, "seen"):
+        seen = agent.seen(seen)
+    action, after = act(actor, agent.mind, _to_state(inputs), seen, inputs["noise"])
+    if agent.card.num_actions:
+        action = action + getattr(_encoding(agent), "action_start", 0)
     found = {"action": action, **drawn.described}
     if agent.card.method.learns_costs:
         costs, numbers = agent.mind.costs, agent.mind.method_params
@@ -152,4 +166,7 @@ def _in_float32(agent: Agent) -> Agent:
     if costs is not None:
         network = ensemble.make_network(card.distribution.action_spec(), card.costs)
         costs = replace(costs, network=network)
-    return Agent(card, agent.mind.weights, costs)
+    fresh = Agent(card, agent.mind.weights, costs)
+    exported = copy.copy(agent)  # with all that it has besides networks
+    exported.card, exported.actor, exported.mind = card, fresh.actor, fresh.mind
+    return exported

@@ -142,6 +142,36 @@ def test_continuous_noise_is_scaled_and_bounded(tmp_path):
     assert found["action"][2].tolist() == [1.0, -1.0]
 
 
+@pytest.mark.skipif(not hasattr(termdp.Agent, "seen"), reason="no agent scales yet")
+def test_scaled_observations_and_shifted_actions(tmp_path):
+    """As for agents of Gymnasium environments, which see numbers in any unit."""
+    from termdp.gym.encoding import Encoding, Part
+    from termdp.runs.observation_scale import ObservationScale
+
+    agent = random_agent("recommender", "termpg")
+    encoding = Encoding((Part((), (22,)),), (22,), "running", 3)
+    card = dataclasses.replace(agent.card, encoding=encoding)
+    rng = np.random.default_rng(0)
+    mean, variance = 100 * rng.normal(size=(2, 22)).astype(np.float32)
+    scale = ObservationScale(mean, np.abs(variance), np.float32(9))
+    agent = termdp.Agent(card, agent.mind.weights, agent.mind.costs, scale=scale)
+    session = open_graph(agent, tmp_path)
+    manifest = json.loads(session.get_modelmeta().custom_metadata_map[MANIFEST])
+    assert manifest["encoding"]["action_start"] == 3
+    feeds, state = empty(session, 5), agent.initial_state(5)
+    for _ in range(20):
+        seen = mean + 10 * rng.normal(size=(5, 22))
+        feeds["observation"] = seen.astype(np.float32)
+        found = run(session, feeds)
+        action, after = agent.predict(feeds["observation"], state, deterministic=True)
+        np.testing.assert_array_equal(found["action"], action)
+        chance = agent.stop_probability(feeds["observation"], action, state)
+        np.testing.assert_allclose(found["stop_probability"], chance, atol=1e-5)
+        feeds |= {k[5:]: v for k, v in found.items() if k.startswith("next_")}
+        state = after
+    assert action.min() >= 3
+
+
 def test_the_file_says_what_it_is(tmp_path):
     agent = random_agent("breakout", "termpg_half_window", numbers=SMALL)
     model = onnx.load(agent.to_onnx(tmp_path / "deep" / "policy.onnx"))
