@@ -385,7 +385,7 @@ def test_no_word_of_stops_is_said_once():
     [
         ({"window": 0}, "window of at least 1"),
         ({"optimism": "max"}, "optimism to be one of"),
-        ({"cost_kwargs": {"hiden": 3}}, "'hiden'.*did you mean hidden"),
+        ({"cost_kwargs": {"hiddens": 3}}, "'hiddens'.*did you mean hidden"),
         ({"cost_kwargs": {"hidden": 0}}, "hidden to be a whole number"),
     ],
     ids=["window", "optimism", "name", "number"],
