@@ -15,26 +15,22 @@ first round, so without compilation; rounds alternate, the best of each counts.
 import argparse
 import time
 from functools import partial
-from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
 from minatar.gym import BaseEnv
 from stable_baselines3 import PPO
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
-from torch import nn
 
 from termdp.envs.cost_functions import BreakoutEdgeCost
-from termdp.gym.gymnasium_vector_env import JaxVectorEnv
 from termdp.gym.observer_wrapper import ObserverWrapper
 from termdp.observer import Observer
-from termdp.registry import make
 from termdp.runs.config import TrainConfig
 from termdp.runs.program import TrainProgram
 from termdp.runs.runner import Runner
 from termdp.runs.spec import RunSpec, make_job
+from termdp.sb3 import GridExtractor, make_vec_env
 
 # What differs from the preset `fast`.
 LOADS: dict[str, dict[str, int]] = {
@@ -54,66 +50,6 @@ def make_program(load: str, method: str, steps: int) -> TrainProgram:
     return TrainProgram(
         make_job(RunSpec("breakout", method, steps=steps, numbers=LOADS[load]))
     )
-
-
-class Copies(VecEnv):
-    """Our vector environment as one of SB3's."""
-
-    def __init__(self, num_envs: int) -> None:
-        self.inner = JaxVectorEnv(*make("breakout"), num_envs, "SameStep")
-        shape = self.inner.single_observation_space.shape
-        space = gymnasium.spaces.Box(0.0, 1.0, shape, np.float32)
-        super().__init__(num_envs, space, self.inner.single_action_space)
-
-    def reset(self) -> np.ndarray:
-        return self.inner.reset(seed=0)[0].astype(np.float32)
-
-    def step_async(self, actions: np.ndarray) -> None:
-        self.actions = actions
-
-    def step_wait(self) -> Any:
-        seen, rewards, ended, cut, infos = self.inner.step(self.actions)
-        done = ended | cut
-        details: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for i in np.flatnonzero(done):
-            details[i] = {
-                "terminal_observation": infos["final_observation"][i],
-                "TimeLimit.truncated": bool(cut[i] and not ended[i]),
-            }
-        return seen.astype(np.float32), rewards.astype(np.float32), done, details
-
-    def close(self) -> None:
-        pass
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list:
-        return [getattr(self.inner, attr_name, None)] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
-
-    def env_method(self, method_name: str, *args: Any, **kwargs: Any) -> list:
-        raise NotImplementedError
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
-
-
-class Trunk(BaseFeaturesExtractor):
-    """One 3×3 convolution, then a dense layer, as the preset `fast` has it."""
-
-    def __init__(self, space: Any, filters: int, hidden: int) -> None:
-        super().__init__(space, hidden)
-        height, width, channels = space.shape
-        self.layers = nn.Sequential(
-            nn.Conv2d(channels, filters, 3),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(filters * (height - 2) * (width - 2), hidden),
-            nn.ReLU(),
-        )
-
-    def forward(self, seen: torch.Tensor) -> torch.Tensor:
-        return self.layers(seen.permute(0, 3, 1, 2))
 
 
 def python_copies(num_envs: int) -> VecEnv:
@@ -142,7 +78,7 @@ def sb3_agent(config: TrainConfig, copies: VecEnv) -> PPO:
         gae_lambda=config.gae_lambda,
         clip_range=config.algorithm.clip,
         policy_kwargs={
-            "features_extractor_class": Trunk,
+            "features_extractor_class": GridExtractor,
             "features_extractor_kwargs": {
                 "filters": config.filters,
                 "hidden": config.hidden,
@@ -182,7 +118,9 @@ def main() -> None:
     steps = job.num_iterations * config.rollout_size
     agents = {
         "SB3 PPO, MinAtar in Python": sb3_agent(config, python_copies(config.num_envs)),
-        "SB3 PPO, our compiled game": sb3_agent(config, Copies(config.num_envs)),
+        "SB3 PPO, our compiled game": sb3_agent(
+            config, make_vec_env("breakout", config.num_envs, 0)
+        ),
     }
     for agent in agents.values():
         agent.learn(config.rollout_size)

@@ -69,7 +69,8 @@ _HOME = {
     "train": "termdp.runs.train",
     "window_sums": "termdp.termination",
 }
-
+# `sb3` needs an extra and takes seconds to import: only who names it gets it.
+_PARTS = ("gym", "sb3", "tabular")
 
 register_environments()
 
@@ -81,7 +82,7 @@ def __getattr__(name: str) -> Any:
         value = version_of("termdp")
     elif name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in __all__:
+    elif name in _PARTS:
         value = importlib.import_module(f"termdp.{name}")
     else:
         raise AttributeError(f"module 'termdp' has no attribute {name!r}")

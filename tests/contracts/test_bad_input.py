@@ -133,6 +133,8 @@ BAD_WORDS = [
     (["train", "--resume", "nowhere"], "expected the folder of a run", "nowhere"),
     (["eval", "nowhere"], "expected an agent's file", "nowhere"),
     (["video", "nowhere", "film.gif"], "expected an agent's file", "nowhere"),
+    (["export", "nowhere", "policy.onnx"], "expected an agent's file", "nowhere"),
+    (["export", "nowhere", "policy.pt"], "ending in .onnx", "policy.pt"),
     (["video", "nowhere", "film.avi"], "ending in .gif or .mp4", "film.avi"),
     (["eval", "nowhere", "--episodes", "0"], "expected", "nowhere"),
     (["eval", "nowhere", "--seed", str(2**70)], "--seed from 0", str(2**70)),
@@ -235,10 +237,10 @@ def test_a_checkpoint_of_another_configuration_is_refused(begun, capsys):
     assert "same configuration" in sentence
 
 
-@pytest.mark.parametrize("words", [["eval"], ["video"]])
-def test_a_run_without_checkpoint_cannot_be_shown(begun, words, capsys):
-    out = ["film.gif"] if words == ["video"] else []
-    sentence = refusal(capsys, *words, begun, *out)
+@pytest.mark.parametrize("command", ["eval", "video", "export"])
+def test_a_run_without_checkpoint_cannot_be_shown(begun, command, capsys):
+    out = {"video": ["film.gif"], "export": ["policy.onnx"]}.get(command, [])
+    sentence = refusal(capsys, command, begun, *out)
     assert "expected a run with a checkpoint" in sentence
 
 

@@ -1,8 +1,10 @@
 """Train, look, film: the commands one after the other, as a new user types them."""
 
 import json
+import sys
 
 import numpy as np
+import onnxruntime
 import pytest
 from PIL import Image
 
@@ -77,6 +79,34 @@ def test_video_is_a_film(run, tmp_path):
     with Image.open(film) as image:
         assert image.n_frames > 1
         assert image.width > 100 and image.height > 100
+
+
+def test_export_writes_a_graph_once(run, tmp_path, capsys):
+    out = tmp_path / "policy.onnx"
+    main(["export", str(run), str(out), "--seed", "4"])
+    assert "seed 4" in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(out)
+    manifest = json.loads(session.get_modelmeta().custom_metadata_map["termdp"])
+    assert (manifest["env"], manifest["seed"]) == ("notifier", 4)
+    before = out.read_bytes()
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(run), str(out)])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "expected a file that is not there yet" in said and said.count("\n") == 1
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("blocked", ["onnx"])
+def test_a_missing_extra_is_one_sentence(run, tmp_path, blocked, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, blocked, None)
+    monkeypatch.delitem(sys.modules, "termdp.onnx_graph", raising=False)
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(run), str(tmp_path / "policy.onnx")])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert said.endswith("pip install 'termdp[onnx]'\n") and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_papers_preset_trains(tmp_path):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = (
@@ -18,6 +19,7 @@ DOCUMENTED = (
     "termdp.runs.train",
     "termdp.runs.agent",
     "termdp.runs.evaluate",
+    "termdp.sb3.termpg",
 )
 
 
@@ -34,11 +36,13 @@ def test_readme_examples_run():
     assert names["info"]["stopped"].dtype == bool
 
 
-PAGES = ("training", "choosing_an_observer", "own_environments")
+PAGES = ("training", "choosing_an_observer", "own_environments", "export", "sb3")
 
 
 @pytest.mark.parametrize("name", [f"docs/{page}.md" for page in PAGES])
 def test_examples_of_the_pages_run(name, tmp_path, monkeypatch):
+    # Networks this small only wait for torch's other threads.
+    torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in python_blocks(name):

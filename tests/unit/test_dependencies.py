@@ -13,7 +13,11 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "termdp"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Where a package is called otherwise than its distribution.
-DISTRIBUTIONS = {"PIL": "pillow", "tomli_w": "tomli-w"}
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "stable_baselines3": "stable-baselines3",
+    "tomli_w": "tomli-w",
+}
 # Imported with jax, which needs it.
 OF_JAX = {"jaxlib"}
 
@@ -24,7 +28,8 @@ def names(requirements):
 
 PLAIN = names(PROJECT["dependencies"]) | OF_JAX
 EXTRAS = PROJECT["optional-dependencies"]
-PEOPLE = PLAIN | names(EXTRAS["people"])
+# Parts that only somebody with an extra imports.
+PARTS = {"people": "people", "onnx_graph.py": "onnx", "sb3": "sb3"}
 
 
 def imported(path, only_top):
@@ -45,8 +50,8 @@ def distributions(path, only_top):
 
 @pytest.mark.parametrize("path", sorted(SOURCES.rglob("*.py")), ids=str)
 def test_imports_are_declared(path):
-    of_people = path.is_relative_to(SOURCES / "people")
-    declared = PEOPLE if of_people else PLAIN
+    extra = PARTS.get(path.relative_to(SOURCES).parts[0])
+    declared = PLAIN | names(EXTRAS[extra]) if extra else PLAIN
     assert distributions(path, only_top=True) <= declared
     anything = declared.union(*map(names, EXTRAS.values()))
     assert distributions(path, only_top=False) <= anything

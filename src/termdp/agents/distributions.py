@@ -78,14 +78,19 @@ class Continuous:
         """What actions look like to the cost networks."""
         return ActionSpec(self.size, discrete=False)
 
+    def moments(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Mean and standard deviation."""
+        mean, log_std = self._split(parameters)
+        return mean, jnp.exp(log_std)
+
     def _split(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
         mean, log_std = jnp.split(parameters, 2, axis=-1)
         return mean, jnp.clip(log_std, -5.0, 2.0)
 
     def sample(self, key: jax.Array, parameters: jax.Array) -> jax.Array:
         """One action per row."""
-        mean, log_std = self._split(parameters)
-        return mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
+        mean, deviation = self.moments(parameters)
+        return mean + deviation * jax.random.normal(key, mean.shape)
 
     def executed(self, actions: jax.Array) -> jax.Array:
         """What the environment gets: actions within its bounds."""

@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "train a method on an environment",
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",
+    "export": "write a trained policy as an ONNX file",
     "bench": "run a suite of experiments",
     "report": "make a page of a suite's results",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
@@ -31,7 +32,7 @@ COMMANDS = {
     "studies": "rides and stops of people: create, export, import, fit, forget, backup",
 }
 
-COMPILING = ("train", "eval", "video", "demo", "bench")
+COMPILING = ("train", "eval", "video", "export", "demo", "bench")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

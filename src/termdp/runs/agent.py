@@ -316,6 +316,14 @@ class Agent:
             encoding.action_dtype
         )
 
+    def to_onnx(self, path: str | Path) -> Path:
+        """Write the agent as one ONNX graph, a step of it at a time (docs/export.md)."""
+        from termdp.runs.export import write_onnx
+
+        self._check_can_act()
+        write_onnx(self, Path(path))
+        return Path(path)
+
     def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
         """Observations `[B, ...]`, and whether one alone was given."""
         encoding = self.card.encoding

@@ -1,0 +1,28 @@
+"""Packages that a plain install lacks: one sentence names the extra that brings them."""
+
+import contextlib
+from collections.abc import Iterator
+
+
+class MissingPackageError(ImportError, ValueError):
+    """What imports expect, and what the command line tells in one sentence."""
+
+
+@contextlib.contextmanager
+def needs(extra: str, *packages: str) -> Iterator[None]:
+    """Name the fix when one of an extra's packages is missing; a block or a decorator.
+
+    Args:
+        extra: of this package.
+        *packages: what it brings, as they are imported.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in packages:
+            raise
+        raise MissingPackageError(
+            f"expected the package {package}, but it is not installed: "
+            f"pip install 'termdp[{extra}]'"
+        ) from error
