@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",
     "bench": "run a suite of experiments",
+    "fit": "fit an observer to a log of sessions and their stops",
     "report": "make a page of a suite's results",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
@@ -31,7 +32,7 @@ COMMANDS = {
     "studies": "rides and stops of people: create, export, import, fit, forget, backup",
 }
 
-COMPILING = ("train", "eval", "video", "demo", "bench")
+COMPILING = ("train", "eval", "video", "demo", "bench", "fit")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
