@@ -4,6 +4,7 @@
 JAX and Gymnasium environments whose observations and actions have the same columns.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from types import ModuleType
@@ -160,8 +161,7 @@ class Columns:
 def _bin_names(name: str, edges: tuple[float, ...]) -> list[str]:
     last = f"{name} from {edges[-1]:.4g}"
     inner = [
-        f"{name} {low:.4g} to {high:.4g}"
-        for low, high in zip(edges, edges[1:], strict=False)
+        f"{name} {low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)
     ]
     return [*inner, last]
 
@@ -199,6 +199,9 @@ class LinearCost:
     base: Any
     columns: Columns = struct.field(pytree_node=False)
 
+    def __repr__(self) -> str:
+        return f"LinearCost({_some(self.columns.observations + self.columns.actions)})"
+
     def __call__(self, observation: Any, action: Any) -> Any:
         """The cost of one unbatched pair, a float32 scalar."""
         seen, done, xp = _pair(self.columns, observation, action)
@@ -229,6 +232,9 @@ class NetworkCost:
     spread: Any
     network: CostNetwork = struct.field(pytree_node=False)
     columns: Columns = struct.field(pytree_node=False)
+
+    def __repr__(self) -> str:
+        return f"NetworkCost({_some(self.columns.observations + self.columns.actions)})"
 
     def __call__(self, observation: Any, action: Any) -> jax.Array:
         """The cost of one unbatched pair, a float32 scalar."""

@@ -329,9 +329,7 @@ def _log_template(manifest: LogManifest) -> tuple[CostNetwork | None, Any]:
     if not columns.num_actions:
         size += len(columns.actions)
     observation = jnp.zeros(len(columns.observations))
-    action = (
-        jnp.int32(0) if columns.num_actions else jnp.zeros(len(columns.actions))
-    )
+    action = jnp.int32(0) if columns.num_actions else jnp.zeros(len(columns.actions))
 
     def weights() -> Any:
         keys = jax.random.split(jax.random.key(0), manifest.members)

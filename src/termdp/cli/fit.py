@@ -118,4 +118,6 @@ def run(args: Args) -> None:
     )
     for note in summary["notes"]:
         print(f"note: {note}")
-    print(f"results in {args.out}: index.html, fit.json, stops.csv, observer.safetensors")
+    print(
+        f"results in {args.out}: index.html, fit.json, stops.csv, observer.safetensors"
+    )

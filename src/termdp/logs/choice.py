@@ -49,12 +49,12 @@ class Choice:
         """95% interval of the best span; None if there was nothing to choose."""
         if self.is_given:
             return None
-        _, best = self.held_out.bootstrap(self.seed)
+        _, best = self.of_kind().bootstrap(self.seed)
         low, high = np.quantile(best, [0.025, 0.975], method="nearest")
         return float(low), float(high)
 
-    def of_kind(self) -> tuple[np.ndarray, HeldOut]:
-        """The curve over spans of the chosen kind and delay: places, likelihoods."""
+    def of_kind(self) -> HeldOut:
+        """The curve over spans of the chosen kind and delay."""
         kept = [
             index
             for index, one in enumerate(self.memories)
@@ -62,7 +62,7 @@ class Choice:
             and one.delay == self.memory.delay
         ]
         kept.sort(key=lambda index: self.memories[index].span)
-        return np.array(kept), HeldOut(
+        return HeldOut(
             tuple(self.memories[index].span for index in kept),
             self.held_out.log_likelihoods[kept],
         )
@@ -116,10 +116,7 @@ def choose(
     """
     memories = _memories(windows, kind, delays)
     on_progress(f"comparing {len(memories)} memories on held-out sessions")
-    found = {
-        memory: row
-        for memory, row in zip(memories, learner.held_out(memories), strict=True)
-    }
+    found = dict(zip(memories, learner.held_out(memories), strict=True))
     for _ in range(_REFINEMENTS if refine else 0):
         best = max(found, key=lambda memory: float(found[memory].mean()))
         finer = _between(best, list(found))
@@ -135,9 +132,7 @@ def choose(
     return Choice(best, order, held_out, len(memories) == 1, seed)
 
 
-def _memories(
-    windows: Sequence[int], kind: str, delays: Sequence[int]
-) -> list[Memory]:
+def _memories(windows: Sequence[int], kind: str, delays: Sequence[int]) -> list[Memory]:
     found = []
     for delay in dict.fromkeys(delays):
         for window in sorted(set(windows)):

@@ -33,7 +33,7 @@ def overview(fit: "Fit") -> Figure:
 def effects_figure(fit: "Fit") -> Figure:
     """What makes them leave."""
     rows = len(effect_rows(fit))
-    figure = _figure(7.0, 1.1 + 0.34 * max(rows, 2))
+    figure = _figure(5.0, 1.0 + 0.3 * max(rows, 2))
     _effects(figure.add_subplot(), fit)
     return figure
 
@@ -56,21 +56,21 @@ def effect_rows(fit: "Fit") -> list[tuple[str, float, tuple[float, float] | None
 
 def memory_figure(fit: "Fit") -> Figure:
     """Held-out likelihood against the memory."""
-    figure = _figure(7.0, 3.6)
+    figure = _figure(5.0, 3.0)
     _memory(figure.add_subplot(), fit)
     return figure
 
 
 def calibration_figure(fit: "Fit") -> Figure:
     """Predicted against observed shares of stops, on held-out sessions."""
-    figure = _figure(5.2, 4.4)
+    figure = _figure(4.4, 3.6)
     _calibration(figure.add_subplot(), fit)
     return figure
 
 
 def survival_figure(fit: "Fit") -> Figure:
     """How soon they leave: the share of sessions not yet stopped (Kaplan–Meier)."""
-    figure = _figure(7.0, 3.2)
+    figure = _figure(5.0, 2.6)
     axes = figure.add_subplot()
     steps, share = kept_share(fit.sessions.lengths, fit.sessions.ends == STOPPED)
     axes.step(np.append(0, steps), np.append(1.0, share), where="post", color=BLUE)
@@ -97,7 +97,7 @@ def kept_share(
 def sessions_figure(fit: "Fit") -> Figure:
     """Three sessions: what each step cost, and how costs added up."""
     chosen = sample_sessions(fit)
-    figure = _figure(9.0, 1.9 * len(chosen) + 0.4)
+    figure = _figure(6.4, 1.6 * len(chosen) + 0.4)
     every = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     for axes, index in zip(every, chosen, strict=True):
         block = fit.sessions.session(index)
@@ -117,7 +117,7 @@ def sessions_figure(fit: "Fit") -> Figure:
             fontsize=9,
             loc="left",
         )
-    every[0].legend(frameon=False, ncols=4, fontsize=8, loc="upper left")
+    every[0].legend(frameon=False, ncols=4, fontsize=7, loc="upper left")
     low, high = every[0].get_ylim()
     every[0].set_ylim(low, high + 0.3 * (high - low))
     every[-1].set_xlabel("step")
@@ -152,7 +152,7 @@ def _effects(axes: Any, fit: "Fit") -> None:
 
 
 def _memory(axes: Any, fit: "Fit") -> None:
-    _, curve = fit.choice.of_kind()
+    curve = fit.choice.of_kind()
     # Differences to the best are what counts: sessions differ far more than windows.
     each = curve.log_likelihoods
     gap = each - each[int(np.argmax(curve.means))]
@@ -165,7 +165,7 @@ def _memory(axes: Any, fit: "Fit") -> None:
     axes.axvline(fit.memory.span, color=ORANGE, linewidth=1)
     if len(curve.cases) > 1 and max(curve.cases) > 8 * max(min(curve.cases), 1):
         axes.set_xscale("log")
-        ticks = [c for c in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)]
+        ticks = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
         inside = [c for c in ticks if min(curve.cases) <= c <= max(curve.cases)]
         axes.set_xticks(inside, [str(c) for c in inside])
         axes.minorticks_off()

@@ -103,7 +103,7 @@ class Fit:
 
     @property
     def bias(self) -> float:
-        """b."""
+        """What has to add up before a stop is as likely as not."""
         return float(self.model.bias)
 
     def __repr__(self) -> str:
@@ -246,7 +246,12 @@ def fit(  # noqa: PLR0913 - each is a choice that a user may want to make
             "networks have windows, and find bends and interactions themselves"
         )
     source = open_source(table)
-    given = {"session": session, "stopped": stopped, "ended": ended, "time": time}
+    given: dict[str, Any] = {
+        "session": session,
+        "stopped": stopped,
+        "ended": ended,
+        "time": time,
+    }
     given |= {"observations": _names(observations), "actions": _names(actions)}
     roles = Roles(
         num_actions=_checked_count(num_actions), **chosen_columns(source, given)
@@ -354,9 +359,7 @@ def columns_of(
     for words in interactions:
         parts = [part.strip() for part in words.split("*")]
         if len(parts) != 2:
-            raise ValueError(
-                f"expected interactions as 'column*column', got {words!r}"
-            )
+            raise ValueError(f"expected interactions as 'column*column', got {words!r}")
         pairs.append(tuple(_place(part, names, "a column") for part in parts))
     columns = Columns(
         observations=roles.observations,
@@ -402,5 +405,3 @@ def _usual(sessions: Sessions) -> int:
         axis=0,
     )
     return int(np.argmax(counts))
-
-

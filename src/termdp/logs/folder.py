@@ -78,7 +78,7 @@ def page_of(fit: "Fit", summary: dict[str, Any]) -> Page:
     page.plot(
         _svg(drawings.sessions_figure(fit)),
         "The cost of each step, and how costs add up over what is remembered. Once the "
-        "sum reaches the dotted line, a stop at the next step is as likely as not. "
+        "sum reaches the dotted line, a stop at a step is as likely as not. "
         "stops.csv has every stopped session.",
     )
     return page
@@ -125,7 +125,11 @@ def _remember(fit: "Fit", summary: dict[str, Any]) -> str:
         spans = None if ends is None else [1.0 / max(1.0 - end, 1e-9) for end in ends]
     else:
         count = fit.memory.window
-        text = f"The last {count} steps count" if count != 1 else "Only the last step counts"
+        text = (
+            f"The last {count} steps count"
+            if count != 1
+            else "Only the last step counts"
+        )
         spans = summary["window_interval"]
     if spans is None:
         return f"{text}, as it was given. Nothing else was compared."
@@ -190,9 +194,9 @@ def _odds(cost: float) -> str:
 def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     better = 1.0 - summary["log_loss"] / summary["baseline_log_loss"]
     return [
-        ("surprise per step, this fit", f"{summary['log_loss']:.5g} nats"),
-        ("with one chance for every step", f"{summary['baseline_log_loss']:.5g} nats"),
-        ("with the last step alone", f"{summary['last_step_log_loss']:.5g} nats"),
+        ("surprise per step", f"{summary['log_loss']:.5g}"),
+        ("with a constant chance", f"{summary['baseline_log_loss']:.5g}"),
+        ("with the last step alone", f"{summary['last_step_log_loss']:.5g}"),
         ("surprise that is explained", f"{better:.1%}"),
         ("calibration error", f"{summary['calibration_error']:.3g}"),
         ("patience (bias)", f"{summary['bias']:.4g}"),

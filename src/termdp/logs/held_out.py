@@ -1,6 +1,7 @@
 """How well models explain sessions that they have not seen, and how sure that is."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -23,7 +24,7 @@ class HeldOut:
         logits: per group, held-out logits `[W, …]`, where they are kept.
     """
 
-    cases: tuple[float, ...]
+    cases: tuple[Any, ...]
     log_likelihoods: np.ndarray
     logits: list[np.ndarray] = dataclasses.field(default_factory=list)
 
@@ -33,12 +34,12 @@ class HeldOut:
         return self.log_likelihoods.mean(axis=1)
 
     @property
-    def best(self) -> float:
+    def best(self) -> Any:
         """The case with the highest likelihood."""
         return self.cases[int(np.argmax(self.means))]
 
     @property
-    def shortest_as_good(self) -> float:
+    def shortest_as_good(self) -> Any:
         """The one-standard-error rule: the smallest case that is hardly worse.
 
         Its likelihood per session is below the best one's by no more than one standard
@@ -121,9 +122,7 @@ def step_log_likelihoods(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     return np.where(labels == NO_LABEL, 0.0, -np.logaddexp(0.0, -signed))
 
 
-def constant_logits(
-    labels: np.ndarray, fold: np.ndarray, num_folds: int
-) -> np.ndarray:
+def constant_logits(labels: np.ndarray, fold: np.ndarray, num_folds: int) -> np.ndarray:
     """Held-out logits of the same chance at every step.
 
     Args:

@@ -110,4 +110,3 @@ def step_labels(first: np.ndarray, ends: np.ndarray, delay: int = 0) -> np.ndarr
 def block_labels(block: Block, delay: int = 0) -> np.ndarray:
     """The labels of a block's rows."""
     return step_labels(block.first, block.ends, delay)
-

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from termdp.cost_network import CostNetwork
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.log_costs import Columns, NetworkCost
@@ -20,7 +21,7 @@ from termdp.logs.held_out import step_log_likelihoods
 from termdp.logs.linear import observer_with
 from termdp.logs.memory import Memory, block_labels, remembered
 from termdp.logs.sessions import Block, Sessions
-from termdp.logs.window_fit import FitData, Fitted, Task, fit_many, mean_costs
+from termdp.logs.window_fit import FitData, Fitted, Task, fit_many
 from termdp.observer import Observer
 
 MEMBERS = 3
@@ -213,12 +214,14 @@ class NetworkLearner:
         return found.reshape(*rows.shape, *parts[0].shape[1:])
 
     def _model(self, fitted: Fitted, memory: Memory) -> NetworkModel:
+        network = fitted.costs.network
+        assert isinstance(network, CostNetwork)
         cost = NetworkCost(
             weights=fitted.costs.average.network,
             scale=fitted.scale,
             centre=jnp.asarray(self.centre, jnp.float32),
             spread=jnp.asarray(self.spread, jnp.float32),
-            network=fitted.costs.network,
+            network=network,
             columns=self.columns,
         )
         bias = float(fitted.bias)

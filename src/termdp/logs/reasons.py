@@ -28,9 +28,7 @@ def reasons(fit: "Fit") -> pa.Table:
         added most beyond a mean step, and what it `added`.
     """
     parts = [_of_block(fit, mine, block) for _, mine, block in fit.sessions.numbered()]
-    table = {
-        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
-    }
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     sessions = pa.array(fit.sessions.ids).take(pa.array(table.pop("session")))
     if "main_reason" in table:
         assert isinstance(fit.model, LinearModel)

@@ -56,7 +56,9 @@ class Roles:
         names += [name for name in (self.stopped, self.ended) if name is not None]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"expected each column in one role, got {twice[0]!r} twice")
+            raise ValueError(
+                f"expected each column in one role, got {twice[0]!r} twice"
+            )
 
     @property
     def columns(self) -> list[str]:

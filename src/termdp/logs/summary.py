@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from termdp.costs.buffer import STOPPED
+from termdp.logs.choice import Choice
 from termdp.logs.linear import LinearModel
 from termdp.logs.sessions import GAME_OVER
 from termdp.provenance import version_of
@@ -20,10 +21,6 @@ def summarise(fit: "Fit") -> dict[str, Any]:
     """The content of `fit.json`."""
     sessions, choice, scores = fit.sessions, fit.choice, fit.scores
     ends, roles = sessions.ends, sessions.roles
-    places, curve = choice.of_kind()
-    intervals, _ = curve.bootstrap(choice.seed)
-    interval = choice.interval()
-    is_leak = fit.memory.leak is not None
     found: dict[str, Any] = {
         "log": fit.source,
         "termdp": version_of("termdp"),
@@ -40,16 +37,7 @@ def summarise(fit: "Fit") -> dict[str, Any]:
             "actions": list(roles.actions),
             "num_actions": sessions.num_actions,
         },
-        "window": fit.window,
-        "window_interval": None if interval is None or is_leak else list(interval),
-        "window_shortest_as_good": None
-        if choice.is_given or is_leak
-        else curve.shortest_as_good,
-        "leak": fit.memory.leak,
-        "leak_interval": [1.0 - 1.0 / span for span in interval]
-        if interval is not None and is_leak
-        else None,
-        "delay": fit.memory.delay,
+        **_memory(choice),
         "bias": fit.bias,
         "costs": None,
         "log_loss": scores.log_loss,
@@ -58,21 +46,7 @@ def summarise(fit: "Fit") -> dict[str, Any]:
         "auc": scores.auc,
         "calibration_error": scores.calibration_error,
         "calibration": scores.calibration,
-        "memories": [
-            {
-                **choice.memories[place].to_plain(),
-                "log_likelihood": float(mean),
-                "interval": [float(x) for x in pair],
-            }
-            for place, mean, pair in zip(places, curve.means, intervals, strict=True)
-        ],
-        "other_memories": [
-            {**memory.to_plain(), "log_likelihood": float(mean)}
-            for index, (memory, mean) in enumerate(
-                zip(choice.memories, choice.held_out.means, strict=True)
-            )
-            if index not in places
-        ],
+        "memories": _compared(choice),
         "notes": notes(fit),
     }
     if isinstance(fit.model, LinearModel):
@@ -85,6 +59,39 @@ def summarise(fit: "Fit") -> dict[str, Any]:
     else:
         found["effects"] = network_effects(fit)
     return found
+
+
+def _memory(choice: Choice) -> dict[str, Any]:
+    """Window or leak and delay, with the interval of what was chosen."""
+    memory, interval = choice.memory, choice.interval()
+    found: dict[str, Any] = {
+        "window": memory.window,
+        "window_interval": None,
+        "window_shortest_as_good": None,
+        "leak": memory.leak,
+        "leak_interval": None,
+        "delay": memory.delay,
+    }
+    if interval is not None and memory.leak is None:
+        found["window_interval"] = list(interval)
+        found["window_shortest_as_good"] = choice.of_kind().shortest_as_good
+    elif interval is not None:
+        found["leak_interval"] = [1.0 - 1.0 / span for span in interval]
+    return found
+
+
+def _compared(choice: Choice) -> list[dict[str, Any]]:
+    """Every memory that was compared: held-out log-likelihood per session, 95%."""
+    intervals, _ = choice.held_out.bootstrap(choice.seed)
+    rows = zip(choice.memories, choice.held_out.means, intervals, strict=True)
+    return [
+        {
+            **memory.to_plain(),
+            "log_likelihood": float(mean),
+            "interval": [float(low), float(high)],
+        }
+        for memory, mean, (low, high) in sorted(rows, key=lambda row: row[0].span)
+    ]
 
 
 def linear_costs(model: LinearModel) -> dict[str, dict[str, Any]]:
@@ -149,7 +156,7 @@ def network_effects(fit: "Fit") -> dict[str, dict[str, Any]]:
 def notes(fit: "Fit") -> list[str]:
     """What somebody should know before they rely on it, in sentences."""
     choice, scores, found = fit.choice, fit.scores, []
-    _, curve = choice.of_kind()
+    curve = choice.of_kind()
     if not choice.is_given:
         if curve.shortest_as_good <= 1:
             found.append(

@@ -106,7 +106,9 @@ def fit_many(
 
     def one(task: Task) -> Fitted:
         costs = _fit(key, data, task, config)
-        sums = window_sums(mean_costs(costs, data.obs, data.actions), task.window, data.starts)
+        sums = window_sums(
+            mean_costs(costs, data.obs, data.actions), task.window, data.starts
+        )
         weights = _weights(data, task).mean(axis=-1)
         start = ensemble.biases(costs).mean()
         scale, bias = calibrate(sums, task.labels, weights, start)

@@ -85,9 +85,7 @@ def log_likelihood(data: Design, parameters: Parameters) -> float:
     return float(np.sum(data.weight * terms))
 
 
-def gradient(
-    data: Design, parameters: Parameters, ridge: float
-) -> tuple[Array, float]:
+def gradient(data: Design, parameters: Parameters, ridge: float) -> tuple[Array, float]:
     """Gradient of log-likelihood − λ‖c‖² in the costs and in the bias."""
     logit = window_logits(data, parameters.costs, parameters.bias)
     residual = data.weight * (data.stop - expit(logit))
@@ -263,9 +261,7 @@ def information(
     return np.block([[dense, edge[:, None]], [edge[None], corner]])
 
 
-def weighted_gram(
-    data: Design, weights: Array, columns: Array | None = None
-) -> Array:
+def weighted_gram(data: Design, weights: Array, columns: Array | None = None) -> Array:
     """Σ w x xᵀ over all steps, on some of the costs (None: all), as a dense matrix."""
     if columns is None:
         columns = np.arange(data.dimension)
