@@ -5,7 +5,7 @@ import pyarrow as pa
 
 WEIGHTS = np.array([0.25, 0.15])  # of speed and noise
 OF_ACTION = np.array([0.0, 0.1, 0.5])
-BIAS = 7.0
+BIAS = 9.0
 ROLES = {
     "session": "session",
     "stopped": "left",

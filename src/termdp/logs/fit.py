@@ -275,7 +275,7 @@ def fit(  # noqa: PLR0913 - each is a choice that a user may want to make
     on_progress(f"fitting all sessions with {choice.memory}")
     found = learner.whole(choice.memory)
     on_progress("scoring held-out sessions")
-    scores = score(learner, choice.memory, sessions, fold)
+    scores = score(learner, choice, sessions, fold)
     return Fit(found, choice, scores, sessions, source.name)
 
 
@@ -306,11 +306,12 @@ def _checked_count(num_actions: int | None) -> int | None:
 
 def score(
     learner: "LinearLearner | NetworkLearner",
-    memory: Memory,
+    choice: Choice,
     sessions: Sessions,
     fold: np.ndarray,
 ) -> Scores:
     """Figures of the held-out sessions, and of the two baselines."""
+    memory = choice.memory
     labels = np.concatenate([block_labels(b, memory.delay) for b in sessions.blocks])
     count = int((labels != NO_LABEL).sum())
 
@@ -318,7 +319,11 @@ def score(
         return -float(held_out.step_log_likelihoods(labels, logits).sum()) / count
 
     last = Memory(window=1, delay=memory.delay)
-    last_step = -float(learner.held_out([last]).sum()) / count
+    if last in choice.memories:
+        each = choice.held_out.log_likelihoods[choice.memories.index(last)]
+    else:
+        each = learner.held_out([last])[0]
+    last_step = -float(each.sum()) / count
     of_row = np.repeat(fold, sessions.lengths)
     baseline = loss(held_out.constant_logits(labels, of_row, int(fold.max()) + 1))
     logits = learner.logits(memory)

@@ -40,9 +40,7 @@ def test_indicators_give_what_fit_costs_gives():
         log["state"] += states
         log["action"] += actions
         log["left"] += [False] * (len(states) - 1) + [stopped]
-    known = tabular.fit_costs(
-        episodes, 2, 2, 31, ridge=1e-9, window=4, stationary=True
-    )
+    known = tabular.fit_costs(episodes, 2, 2, 31, ridge=1e-9, window=4, stationary=True)
     columns = Columns(("state",), ("action",), 2, interactions=((0, 1),))
     model = learner(log, columns, observations=("state",)).whole(Memory(window=4))
     zero = model.base - model.weights @ model.centre
@@ -111,4 +109,6 @@ def test_columns_that_say_the_same_still_have_costs():
     model = learner(log, columns, observations=names).whole(Memory(window=20))
     one = learner(log).whole(Memory(window=20))
     assert model.weights[0] == pytest.approx(model.weights[2], rel=0.1)
-    assert model.weights[0] + model.weights[2] == pytest.approx(one.weights[0], rel=0.01)
+    assert model.weights[0] + model.weights[2] == pytest.approx(
+        one.weights[0], rel=0.01
+    )

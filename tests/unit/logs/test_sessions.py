@@ -89,7 +89,10 @@ BAD = {
     "text": ({"speed": ["a", "b", "c", "d"]}, "got string \\('a'\\): turn it into"),
     "dates": ({"speed": pd.date_range("2026-01-01", periods=4)}, "got timestamp"),
     "no flag": ({"left": [0, 1, 0, 2]}, "true or false .* got 2 in row 4"),
-    "an empty flag": ({"left": [None, True, False, True]}, "in every row, got an empty"),
+    "an empty flag": (
+        {"left": [None, True, False, True]},
+        "in every row, got an empty",
+    ),
     "no session": ({"session": [1, 1, None, 2]}, "a session in every row"),
     "negative actions": ({"action": [-1, 0, 1, 0]}, "expected actions 0, 1, 2"),
     "huge actions": ({"action": [0, 10**9, 1, 0]}, "up to 999"),
@@ -124,7 +127,11 @@ def test_logs_that_teach_nothing_are_refused():
     def refused(sentence, **columns):
         log = {name: np.asarray(column) for name, column in columns.items()}
         count = len(log["s"])
-        log = {"x": np.arange(count), "y": np.arange(count) % 3, "stop": [0] * count} | log
+        log = {
+            "x": np.arange(count),
+            "y": np.arange(count) % 3,
+            "stop": [0] * count,
+        } | log
         found = read_sessions(open_source(log), Roles("s", "stop", ("x", "y")))
         with pytest.raises(ValueError, match=sentence):
             check_learnable(found, 2)
