@@ -18,6 +18,8 @@ DOCUMENTED = (
     "termdp.runs.train",
     "termdp.runs.agent",
     "termdp.runs.evaluate",
+    "termdp.logs.fit",
+    "termdp.logs.memory",
 )
 
 
@@ -34,7 +36,9 @@ def test_readme_examples_run():
     assert names["info"]["stopped"].dtype == bool
 
 
-@pytest.mark.parametrize("name", ["docs/training.md", "docs/choosing_an_observer.md"])
+@pytest.mark.parametrize(
+    "name", ["docs/training.md", "docs/choosing_an_observer.md", "docs/logs.md"]
+)
 def test_examples_of_the_pages_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
