@@ -2,8 +2,19 @@
 
 import copy
 import json
+import os
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+EXAMPLES = int(os.environ.get("TERMDP_FUZZ_EXAMPLES", "40"))
+fuzz = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="TERMDP_FUZZ_EXAMPLES" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
 
 WEIRD = st.one_of(
     st.sampled_from(
@@ -12,7 +23,7 @@ WEIRD = st.one_of(
             *(float("nan"), float("inf"), "", "x" * 100_000, "../../etc/passwd", "\0"),
             *([], {}, [[]], {"": {}}, [0] * 1000, "nan", "1", "💥", 10**7, 10**9),
         ]
-    ),
+    ).map(copy.deepcopy),  # a later change may reach into it
     st.integers(),
     st.floats(),
     st.text(max_size=20),

@@ -31,6 +31,7 @@ FORBIDDEN = re.compile(r"(?<!L)GPL|(?<!Lesser )General Public|AGPL|SSPL", re.IGN
 LGPL_AT_RUN_TIME = ("psycopg", "psycopg-binary")
 # torch brings CUDA from some places and a file for CPUs from others: no one hash.
 UNLOCKED = ("torch", "stable-baselines3")
+LOCKED_EXTRAS = ("brax", "gymnax", "onnx", "people", "dev")
 
 
 def plain(name: str) -> str:
@@ -165,9 +166,7 @@ def wanted() -> list[str]:
     extras = facts["optional-dependencies"]
     lines = [
         *facts["dependencies"],
-        *extras["gymnax"],
-        *extras["people"],
-        *extras["dev"],
+        *(line for extra in LOCKED_EXTRAS for line in extras[extra]),
     ]
     return [line for line in lines if name_of(line) not in ("termdp", *UNLOCKED)]
 
@@ -183,7 +182,14 @@ def write_lock() -> None:
         options = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet")
         command = ["uv", "pip", "compile", asked, "-c", pinned, *options]
         subprocess.run(
-            [*map(str, command), "--python-version", "3.11", "--output-file", LOCK],
+            [
+                *map(str, command),
+                "--universal",
+                "--python-version",
+                "3.11",
+                "--output-file",
+                LOCK,
+            ],
             check=True,
         )
     head = "# Made by `make lock` from constraints.txt; see docs/reliability.md.\n"

@@ -6,6 +6,7 @@ keyword, its check and its line in `termdp train --print-config` all come from t
 
 import dataclasses
 import difflib
+import reprlib
 import sys
 import types
 import typing
@@ -15,6 +16,9 @@ from typing import Any
 # On grids and images; weights, optimisers, heads and losses are float32 everywhere.
 MOST = sys.float_info.max
 PRECISIONS = ("auto", "float32", "bfloat16")
+# A value from a file may be of any length; a sentence may not.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 
 def number(
@@ -53,7 +57,8 @@ def check(settings: Any, prefix: str = "") -> None:
         value = getattr(settings, name)
         if not _fits(value, hints[name], field.metadata):
             expected = expectation(hints[name], field.metadata)
-            raise ValueError(f"expected {prefix}{name} to be {expected}, got {value!r}")
+            got = _SHORT.repr(value)
+            raise ValueError(f"expected {prefix}{name} to be {expected}, got {got}")
 
 
 def expectation(hint: Any, metadata: Any) -> str:

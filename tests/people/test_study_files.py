@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from mutations import fuzz
 from people_server import straight
 from termdp.cli import main
 from termdp.people.driving.drivers import random_driver
@@ -404,11 +405,7 @@ def is_one_sentence(path):
     assert time.process_time() - began < SECONDS
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@fuzz
 @given(
     changes=st.lists(
         st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)),
@@ -453,11 +450,7 @@ def places(value, here=()):
         yield from places(inner, (*here, key))
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@fuzz
 @given(data=st.data(), value=VALUES)
 def test_records_with_any_value_anywhere_are_refused_or_sound(
     good, tmp_path, data, value

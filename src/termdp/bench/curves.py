@@ -95,7 +95,10 @@ def _column(values: Any) -> np.ndarray:
     words = np.array(chunk.dictionary.to_pylist(), object)
     if chunk.null_count or any(len(str(word)) > MOST_WORD for word in words):
         raise ValueError(f"expected words of at most {MOST_WORD} letters")
-    return np.asarray(words[chunk.indices.to_numpy()])
+    places = chunk.indices.to_numpy()
+    if len(places) and not 0 <= places.min() <= places.max() < len(words):
+        raise ValueError("expected words for all places")
+    return np.asarray(words[places])
 
 
 def _read_npz(path: Path) -> Curve:

@@ -250,7 +250,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
             found |= _unpacked_records(read_json(packed, dict, MOST_PACKED))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"expected {packed} to hold packed results, but it is damaged ({error}): "
+                f"expected {packed} to hold packed results, but it is damaged "
+                f"({str(error)[:200]}): "
                 "remove it if the folder runs/ is there"
             ) from error
     for file in (path / "runs").glob("*/*/seed*.json"):
