@@ -182,7 +182,14 @@ def write_lock() -> None:
         options = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet")
         command = ["uv", "pip", "compile", asked, "-c", pinned, *options]
         subprocess.run(
-            [*map(str, command), "--universal", "--python-version", "3.11", "--output-file", LOCK],
+            [
+                *map(str, command),
+                "--universal",
+                "--python-version",
+                "3.11",
+                "--output-file",
+                LOCK,
+            ],
             check=True,
         )
     head = "# Made by `make lock` from constraints.txt; see docs/reliability.md.\n"

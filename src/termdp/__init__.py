@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from termdp import gym, tabular
     from termdp.advantages import gae
     from termdp.agents.methods import Method
+    from termdp.logs.fit import Fit, fit
     from termdp.observer import Observer
     from termdp.observer_file import load_observer
     from termdp.registry import make
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "Fit",
     "Method",
     "Observer",
     "Result",
     "TrainConfig",
     "__version__",
     "evaluate",
+    "fit",
     "gae",
     "gym",
     "load",
@@ -54,11 +57,13 @@ __all__ = [
 
 _HOME = {
     "Agent": "termdp.runs.agent",
+    "Fit": "termdp.logs.fit",
     "Method": "termdp.agents.methods",
     "Observer": "termdp.observer",
     "Result": "termdp.runs.result",
     "TrainConfig": "termdp.runs.config",
     "evaluate": "termdp.runs.evaluate",
+    "fit": "termdp.logs.fit",
     "gae": "termdp.advantages",
     "load": "termdp.runs.train",
     "load_observer": "termdp.observer_file",

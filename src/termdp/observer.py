@@ -272,6 +272,25 @@ def checked_cost(observer: Observer, observation: Any, action: Any) -> float:
     return float(value)
 
 
+def check_fits(observer: Observer, observation_shape: Any, action_space: Any) -> None:
+    """Refuse an environment with other columns than a fitted cost was fitted to.
+
+    Args:
+        observer: whose cost may have a `check_spaces`.
+        observation_shape: of one observation; None if it is no single array.
+        action_space: Gymnasium's, gymnax's or ours.
+    """
+    check = getattr(observer.cost, "check_spaces", None)
+    if check is None:
+        return
+    if observation_shape is None:
+        raise ValueError(
+            "expected observations that are one array, which this observer was fitted "
+            "to, got several parts: flatten them (gymnasium.wrappers.FlattenObservation)"
+        )
+    check(observation_shape, action_space)
+
+
 def expected_one_number(got: str) -> ValueError:
     """The error for a cost that is not one number."""
     return ValueError(

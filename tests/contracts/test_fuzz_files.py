@@ -15,16 +15,23 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+import termdp
 from bench_results import write_results
+from log_maker import ROLES, make_log, make_table
 from mutations import as_text, changed_bytes, changed_values, fuzz
 from termdp import observer_file
 from termdp.array_files import read_manifest
 from termdp.bench import curves
+from termdp.logs.sessions import Roles, read_sessions
+from termdp.logs.sources import open_source
 from termdp.observer_file import load_observer, shipped_path
 from termdp.report import results as report_results
 from termdp.runs import agent as agent_file
@@ -178,6 +185,48 @@ def test_observers(tmp_path_factory, data):
     with shipped_path() as source:
         changed_safetensors(data, source, observer_file.MANIFEST, out)
     believe_or_refuse(load_observer, out)
+
+
+@pytest.fixture(scope="module")
+def log_observer(tmp_path_factory):
+    """An observer that was fitted to a log."""
+    path = tmp_path_factory.mktemp("fitted") / "observer.safetensors"
+    found = termdp.fit(make_log(0, sessions=40), **ROLES, window=5, bins=3)
+    observer_file.save_observer(path, found.observer, {"stops": 3})
+    load_observer(path)  # JAX's threads take memory, once
+    return path
+
+
+@fuzz
+@given(data=st.data())
+def test_observers_of_logs(log_observer, tmp_path_factory, data):
+    out = tmp_path_factory.mktemp("observer") / "changed.safetensors"
+    changed_safetensors(data, log_observer, observer_file.MANIFEST, out)
+    believe_or_refuse(load_observer, out)
+
+
+# ---- logs ------------------------------------------------------------------------------
+
+
+def read_log(path):
+    return read_sessions(open_source(path), Roles(**ROLES))
+
+
+@pytest.fixture(scope="module", params=["log.csv", "log.parquet"])
+def log(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / request.param
+    table = make_table(0, sessions=4, longest=10)
+    write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
+    write(table, path)
+    return path
+
+
+@fuzz
+@given(data=st.data())
+def test_logs(log, tmp_path_factory, data):
+    out = tmp_path_factory.mktemp("log") / log.name
+    out.write_bytes(data.draw(changed_bytes(log.read_bytes())))
+    believe_or_refuse(read_log, out)
 
 
 # ---- what people write: --config -------------------------------------------------------

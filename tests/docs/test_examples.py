@@ -20,6 +20,8 @@ DOCUMENTED = (
     "termdp.runs.agent",
     "termdp.runs.evaluate",
     "termdp.sb3.termpg",
+    "termdp.logs.fit",
+    "termdp.logs.memory",
 )
 
 
@@ -36,7 +38,14 @@ def test_readme_examples_run():
     assert names["info"]["stopped"].dtype == bool
 
 
-PAGES = ("training", "choosing_an_observer", "own_environments", "export", "sb3")
+PAGES = (
+    "training",
+    "choosing_an_observer",
+    "own_environments",
+    "export",
+    "logs",
+    "sb3",
+)
 
 
 @pytest.mark.parametrize("name", [f"docs/{page}.md" for page in PAGES])

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from full_disk import small_files
 from termdp.cli import main
+from termdp.logs.window_fit import calibrate, session_log_likelihoods
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
@@ -30,7 +31,6 @@ from termdp.people.models.window_choice import (
     constant_log_likelihood,
     personal_groups,
 )
-from termdp.people.models.window_fit import calibrate, showing_log_likelihoods
 from termdp.people.records import dataset
 from termdp.people.records.study_store import StudyStore
 from termdp.people.simulated.passengers import PASSENGERS, react
@@ -99,7 +99,7 @@ def test_likelihood_of_rides_by_hand():
     logits = jnp.array([[0.0, 2.0], [1.0, -1.0], [3.0, 5.0]])
     labels = jnp.array([[0, 0], [1, 0], [-1, -1]])
     owner = jnp.array([[0, 1], [0, 1], [0, -1]])
-    found = showing_log_likelihoods(logits, labels, owner, 2)
+    found = session_log_likelihoods(logits, labels, owner, 2)
     first = np.log(0.5) + np.log(1 / (1 + np.exp(-1)))
     second = np.log(1 - 1 / (1 + np.exp(-2))) + np.log(1 - 1 / (1 + np.exp(1)))
     np.testing.assert_allclose(found, [first, second], rtol=1e-5)

@@ -25,6 +25,7 @@ COMMANDS = {
     "video": "film one episode of a trained policy",
     "export": "write a trained policy as an ONNX file",
     "bench": "run a suite of experiments",
+    "fit": "fit an observer to a log of sessions and their stops",
     "report": "make a page of a suite's results",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
     "demo": "make a page that shows an observed game",
@@ -32,7 +33,7 @@ COMMANDS = {
     "studies": "rides and stops of people: create, export, import, fit, forget, backup",
 }
 
-COMPILING = ("train", "eval", "video", "export", "demo", "bench")
+COMPILING = ("train", "eval", "video", "export", "demo", "bench", "fit")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

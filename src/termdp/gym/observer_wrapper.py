@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 from termdp.gym.gymnasium_env import check_action
-from termdp.observer import Observer, ObserverMemory, checked_cost, watch
+from termdp.observer import Observer, ObserverMemory, check_fits, checked_cost, watch
 
 
 class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
@@ -33,6 +33,7 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     def __init__(self, env: gymnasium.Env, observer: Observer):
         check_observer(observer)
+        check_fits(observer, env.observation_space.shape, env.action_space)
         # Lets Gymnasium make the environment again from its specification.
         gymnasium.utils.RecordConstructorArgs.__init__(self, observer=observer)
         gymnasium.Wrapper.__init__(self, env)

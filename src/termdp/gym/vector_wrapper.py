@@ -19,6 +19,7 @@ from termdp.observer import (
     Observer,
     ObserverMemory,
     ObserverStep,
+    check_fits,
     checked_cost,
     forget,
     watch,
@@ -43,6 +44,8 @@ class ObserverVectorWrapper(VectorWrapper):
     def __init__(self, env: VectorEnv, observer: Observer):
         super().__init__(env)
         check_observer(observer)
+        space = env.single_observation_space
+        check_fits(observer, space.shape, env.single_action_space)
         self.observer = observer
         self.autoreset_mode = _autoreset_mode(env)
         self._generator = np.random.default_rng()

@@ -149,6 +149,45 @@ class StopData:
     weight: Array
     dimension: int
 
+    def sums(self, costs: Array) -> Array:
+        """Σ of the costs in the window of every step, as a difference of prefix sums."""
+        sums = prefix_sums(costs[self.index])
+        return sums[1:] - sums[self.first]
+
+    def spread_back(self, per_step: Array) -> Array:
+        """For each cost, Σ of `per_step` over the steps whose window holds it, `[d]`."""
+        sums = prefix_sums(per_step)
+        received = sums[self.last + 1] - sums[:-1]
+        return np.bincount(self.index, received, self.dimension)
+
+    def gram(self, weights: Array, columns: Array) -> Array:
+        """Σ w x xᵀ over all steps, on some of the costs, as a dense matrix."""
+        sums, size = prefix_sums(weights), len(columns)
+        place = np.full(self.dimension, -1)
+        place[columns] = np.arange(size)
+        number = place[self.index]
+        matrix = np.zeros(size * size)
+        for lag in range(self.longest_lag() + 1):
+            one = np.flatnonzero(self.last >= np.arange(len(self.last)) + lag)
+            both = sums[self.last[one] + 1] - sums[one + lag]
+            cell = number[one] * size + number[one + lag]
+            matrix += np.bincount(cell, both, size * size)
+            if lag:
+                cell = number[one + lag] * size + number[one]
+                matrix += np.bincount(cell, both, size * size)
+        return matrix.reshape(size, size)
+
+    def longest_lag(self) -> int:
+        """How many steps apart two steps of one window are, at most."""
+        return int((self.last - np.arange(len(self.last))).max(initial=0))
+
+
+def prefix_sums(values: Array) -> Array:
+    """0, then the sums of the first 1, 2, … values."""
+    sums = np.zeros(len(values) + 1)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
 
 def flatten(
     rollouts: Rollouts,

@@ -4,19 +4,21 @@ Eq. (1) and Eq. (3) of arXiv:2205.15376: every step of every episode is a coin w
 ρ(Σ c − b), so the costs are the weights of a logistic regression whose design rows are
 the indicator vectors of the steps in the window. Those rows are never formed. Their
 products with a vector are differences of prefix sums, O(total steps) each, and a Newton
-method with conjugate gradients inside needs nothing else.
+method with conjugate gradients inside needs nothing else. Rows of another kind (features
+of logs, `termdp.logs.linear`) do as well: `Design` is all that is asked of them.
 
 NumPy in double precision: the optimum is wanted to 1e-6 and better, and the prefix sums
 of 10^6 steps would lose single precision.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from termdp.tabular.episodes import StopData
+from termdp.tabular.episodes import StopData, prefix_sums
 from termdp.tabular.model import Array
 
 _GRADIENT_TOLERANCE = 1e-8
@@ -35,33 +37,55 @@ class Parameters:
     bias: float
 
 
-def window_logits(data: StopData, costs: Array, bias: float) -> Array:
-    """Σ_{window} c − b of every step, `[T]`, as a difference of prefix sums."""
-    sums = _prefix_sums(costs[data.index])
-    return sums[1:] - sums[data.first] - bias
+class Design(Protocol):
+    """Steps, and what the costs add up to at each of them: a matrix X that need not be.
+
+    Attributes:
+        stop: 1.0 where the observer stopped, `[T]`.
+        weight: how often each step counts, `[T]`.
+        dimension: number of costs, d.
+    """
+
+    @property
+    def stop(self) -> Array: ...  # noqa: D102
+    @property
+    def weight(self) -> Array: ...  # noqa: D102
+    @property
+    def dimension(self) -> int: ...  # noqa: D102
+
+    def sums(self, costs: Array) -> Array:
+        """X c, `[T]`."""
+
+    def spread_back(self, per_step: Array) -> Array:
+        """Xᵀ v, `[d]`."""
+
+    def gram(self, weights: Array, columns: Array) -> Array:
+        """Xᵀ W X on some of the costs."""
 
 
-def spread_back(data: StopData, per_step: Array) -> Array:
+def window_logits(data: Design, costs: Array, bias: float) -> Array:
+    """Σ_{window} c − b of every step, `[T]`."""
+    return data.sums(costs) - bias
+
+
+def spread_back(data: Design, per_step: Array) -> Array:
     """The transposed design matrix times `per_step`, `[d]`.
 
     Each cost receives the values of all steps whose window holds it.
     """
-    sums = _prefix_sums(per_step)
-    received = sums[data.last + 1] - sums[:-1]
-    return np.bincount(data.index, received, data.dimension)
+    return data.spread_back(per_step)
 
 
-def log_likelihood(data: StopData, parameters: Parameters) -> float:
+def log_likelihood(data: Design, parameters: Parameters) -> float:
     """Σ log ρ over stops + Σ log(1 − ρ) over the other steps."""
     logit = window_logits(data, parameters.costs, parameters.bias)
     # Eq. (1), arXiv:2205.15376, without the penalty
     terms = data.stop * logit - np.logaddexp(0.0, logit)
-    return float(data.weight @ terms)
+    # Not a BLAS product: its threads wait for each other on a busy machine.
+    return float(np.sum(data.weight * terms))
 
 
-def gradient(
-    data: StopData, parameters: Parameters, ridge: float
-) -> tuple[Array, float]:
+def gradient(data: Design, parameters: Parameters, ridge: float) -> tuple[Array, float]:
     """Gradient of log-likelihood − λ‖c‖² in the costs and in the bias."""
     logit = window_logits(data, parameters.costs, parameters.bias)
     residual = data.weight * (data.stop - expit(logit))
@@ -69,14 +93,14 @@ def gradient(
     return by_cost, -float(residual.sum())
 
 
-def curvature_weights(data: StopData, parameters: Parameters) -> Array:
+def curvature_weights(data: Design, parameters: Parameters) -> Array:
     """ρ̇ of every step times its weight, `[T]`."""
     stop = expit(window_logits(data, parameters.costs, parameters.bias))
     return data.weight * stop * (1 - stop)
 
 
 def hessian_product(
-    data: StopData, weights: Array, ridge: float, costs: Array, bias: float
+    data: Design, weights: Array, ridge: float, costs: Array, bias: float
 ) -> tuple[Array, float]:
     """Negative Hessian times the vector (costs, bias): Xᵀ W X v + 2λ v."""
     pushed = weights * window_logits(data, costs, bias)
@@ -84,7 +108,7 @@ def hessian_product(
 
 
 def maximise(
-    data: StopData,
+    data: Design,
     ridge: float,
     radius: float | None = None,
     bias: float | None = 0.0,
@@ -126,7 +150,7 @@ def maximise(
 
 
 def _newton(
-    data: StopData, ridge: float, start: Parameters, fit_bias: bool
+    data: Design, ridge: float, start: Parameters, fit_bias: bool
 ) -> Parameters:
     """Newton's method; the steps are solved for by conjugate gradients."""
     now = start
@@ -158,7 +182,7 @@ def _newton(
 
 
 def _moved(
-    data: StopData, now: Parameters, direction: Array, size: float, fit_bias: bool
+    data: Design, now: Parameters, direction: Array, size: float, fit_bias: bool
 ) -> Parameters:
     change = float(direction[-1]) if fit_bias else 0.0
     return Parameters(
@@ -167,10 +191,10 @@ def _moved(
 
 
 def _newton_direction(
-    data: StopData, now: Parameters, ridge: float, slope: Array, fit_bias: bool
+    data: Design, now: Parameters, ridge: float, slope: Array, fit_bias: bool
 ) -> Array:
     """Solve (negative Hessian) x = slope, the more exactly the smaller the slope."""
-    if data.dimension <= min(_MAX_DENSE, np.sqrt(len(data.index))):
+    if data.dimension <= min(_MAX_DENSE, np.sqrt(len(data.stop))):
         return _dense_direction(data, now, ridge, slope, fit_bias)
     weights = curvature_weights(data, now)
     scale = _joined(
@@ -187,7 +211,7 @@ def _newton_direction(
 
 
 def _dense_direction(
-    data: StopData, now: Parameters, ridge: float, slope: Array, fit_bias: bool
+    data: Design, now: Parameters, ridge: float, slope: Array, fit_bias: bool
 ) -> Array:
     """The same with the Hessian as a matrix: faster for many steps, few costs."""
     columns = np.arange(data.dimension)
@@ -218,7 +242,7 @@ def _conjugate_gradients(
 
 
 def information(
-    data: StopData, parameters: Parameters, columns: Array, fit_bias: bool
+    data: Design, parameters: Parameters, columns: Array, fit_bias: bool
 ) -> Array:
     """Xᵀ W X on some of the costs (and the bias), as a dense matrix.
 
@@ -233,39 +257,24 @@ def information(
     if not fit_bias:
         return dense
     edge = -spread_back(data, weights)[columns]
-    corner = np.array([[_prefix_sums(weights)[-1]]])
+    corner = np.array([[prefix_sums(weights)[-1]]])
     return np.block([[dense, edge[:, None]], [edge[None], corner]])
 
 
-def weighted_gram(
-    data: StopData, weights: Array, columns: Array | None = None
-) -> Array:
+def weighted_gram(data: Design, weights: Array, columns: Array | None = None) -> Array:
     """Σ w x xᵀ over all steps, on some of the costs (None: all), as a dense matrix."""
     if columns is None:
         columns = np.arange(data.dimension)
-    sums, size = _prefix_sums(weights), len(columns)
-    place = np.full(data.dimension, -1)
-    place[columns] = np.arange(size)
-    number = place[data.index]
-    matrix = np.zeros(size * size)
-    for lag in range(_longest_lag(data) + 1):
-        one = np.flatnonzero(data.last >= np.arange(len(data.last)) + lag)
-        both = sums[data.last[one] + 1] - sums[one + lag]
-        cell = number[one] * size + number[one + lag]
-        matrix += np.bincount(cell, both, size * size)
-        if lag:
-            cell = number[one + lag] * size + number[one]
-            matrix += np.bincount(cell, both, size * size)
-    return matrix.reshape(size, size)
+    return data.gram(weights, columns)
 
 
 def weighted_norms(data: StopData, matrix: Array) -> Array:
     """xᵀ M x of every step, `[T]`, for a symmetric M `[d, d]`."""
     count = len(data.index)
     total, step = np.zeros(count), np.arange(count)
-    for lag in range(_longest_lag(data) + 1):
+    for lag in range(data.longest_lag() + 1):
         pairs = matrix[data.index[: count - lag], data.index[lag:]]
-        sums = _prefix_sums(pairs)
+        sums = prefix_sums(pairs)
         # Pairs (t, t + lag) with both in the window.
         some = np.flatnonzero(step - lag >= data.first)
         found = sums[step[some] - lag + 1] - sums[data.first[some]]
@@ -273,20 +282,9 @@ def weighted_norms(data: StopData, matrix: Array) -> Array:
     return np.maximum(total, 0.0)
 
 
-def _longest_lag(data: StopData) -> int:
-    """How many steps apart two steps of one window are, at most."""
-    return int((data.last - np.arange(len(data.last))).max(initial=0))
-
-
-def _penalised(data: StopData, parameters: Parameters, ridge: float) -> float:
+def _penalised(data: Design, parameters: Parameters, ridge: float) -> float:
     penalty = ridge * float(parameters.costs @ parameters.costs)
     return log_likelihood(data, parameters) - penalty
-
-
-def _prefix_sums(values: Array) -> Array:
-    sums = np.zeros(len(values) + 1)
-    np.cumsum(values, out=sums[1:])
-    return sums
 
 
 def _joined(parts: tuple[Array, float], fit_bias: bool) -> Array:

@@ -15,7 +15,14 @@ import jax.numpy as jnp
 from flax import struct
 
 from termdp.envs.base import Environment, Game, Step
-from termdp.observer import Observer, ObserverMemory, checked_cost, forget, watch
+from termdp.observer import (
+    Observer,
+    ObserverMemory,
+    check_fits,
+    checked_cost,
+    forget,
+    watch,
+)
 from termdp.settings import nearest
 from termdp.wrappers.environment_checks import check_api, check_cost, check_environment
 
@@ -267,7 +274,9 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
         raise ValueError(f"expected a termdp.Observer, got {observer!r}")
     check_api(env)
     params = env.default_params
-    check_cost(observer.cost, *check_environment(env, params))
+    seen, action = check_environment(env, params)
+    check_fits(observer, seen.shape, env.action_space(params))
+    check_cost(observer.cost, seen, action)
     key = jax.random.key(0)
     observation, _ = env.reset(key, params)
     checked_cost(observer, observation, env.action_space(params).sample(key))

@@ -6,10 +6,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 
+from termdp.logs.held_out import HeldOut, calibration
 from termdp.people.models.discomfort import discomfort
-from termdp.people.models.fitting import POOLED, StudyFit, calibration
+from termdp.people.models.fitting import POOLED, StudyFit
 from termdp.people.models.showing_data import ShowingData
-from termdp.people.models.window_choice import Group, HeldOut
+from termdp.people.models.window_choice import Group
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure

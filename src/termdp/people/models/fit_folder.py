@@ -14,11 +14,11 @@ import numpy as np
 
 from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.files import draft_of, write_json
+from termdp.logs.held_out import HeldOut
 from termdp.observer_file import save_observer
 from termdp.pages import Page, Table
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
-from termdp.people.models.window_choice import HeldOut
 
 _CAPTIONS = {
     "windows.svg": "How well models with different memories explain rides that they "

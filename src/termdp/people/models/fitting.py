@@ -4,11 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
-import numpy as np
 
-from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import PassengerCost
+from termdp.logs.held_out import HeldOut
 from termdp.observer import Observer
 from termdp.people.driving.rides import game, replay
 from termdp.people.models.showing_data import ShowingData
@@ -16,7 +15,6 @@ from termdp.people.models.window_choice import (
     FIRST_WINDOW,
     FitSettings,
     Group,
-    HeldOut,
     compare,
     constant_log_likelihood,
     fit_whole,
@@ -179,36 +177,3 @@ def final_observers(
         )
         found[group.name] = Observer(cost, window=window, bias=float(mine.bias))
     return found
-
-
-def calibration(
-    labels: np.ndarray, logits: np.ndarray, num_bins: int = 10
-) -> list[dict[str, float]]:
-    """Predicted against actual stops in bins of equal numbers of expected stops.
-
-    Args:
-        labels: STOPPED, NOT_STOPPED or NO_LABEL, of any shape.
-        logits: held-out, of the same shape.
-        num_bins: the largest number of bins.
-    """
-    used = labels != NO_LABEL
-    chance = 1.0 / (1.0 + np.exp(-logits[used].astype(np.float64)))
-    stopped = labels[used] == STOPPED
-    order = np.argsort(chance)
-    share = np.cumsum(chance[order]) / chance.sum()
-    place = np.minimum((share * num_bins).astype(int), num_bins - 1)
-    rows = []
-    for index in range(num_bins):
-        inside = order[place == index]
-        if len(inside):
-            rate = float(stopped[inside].mean())
-            error = float(np.sqrt(max(rate * (1 - rate), 1e-12) / len(inside)))
-            rows.append(
-                {
-                    "predicted": float(chance[inside].mean()),
-                    "observed": rate,
-                    "standard_error": error,
-                    "steps": len(inside),
-                }
-            )
-    return rows

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
+from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import percepts
+from termdp.logs.memory import step_labels
+from termdp.logs.sessions import CENSORED, GAME_OVER
 
 ENDS = ("stopped", "game_over", "truncated")
 PADDING = -1
@@ -65,17 +67,8 @@ def showing_labels(length: int, end: str, delay: int) -> np.ndarray:
 
     A stop within the first `delay` steps is labelled at the first one.
     """
-    labels = np.full(length, NO_LABEL, np.int8)
-    last = length - 1 - delay
-    if end == "stopped":
-        last = max(last, 0)
-        labels[:last] = NOT_STOPPED
-        labels[last] = STOPPED
-    elif end == "game_over":
-        labels[: max(last, 0)] = NOT_STOPPED
-    else:
-        labels[: max(last + 1, 0)] = NOT_STOPPED
-    return labels
+    kinds = {"stopped": STOPPED, "game_over": GAME_OVER, "truncated": CENSORED}
+    return step_labels(np.array([0, length]), np.array([kinds[end]]), delay)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -17,6 +17,9 @@ import numpy as np
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.envs.backseat_road import Road
+from termdp.envs.passenger_cost import ACTIONS
+from termdp.logs.held_out import HeldOut
+from termdp.logs.window_fit import FIT, FitData, Fitted, Task, fit_many
 from termdp.people.models.showing_data import (
     PADDING,
     Packed,
@@ -24,14 +27,12 @@ from termdp.people.models.showing_data import (
     folds,
     pack_showings,
 )
-from termdp.people.models.window_fit import FIT, FitData, Fitted, Task, fit_many
 
 WINDOWS = tuple(range(5, 71, 5))
 DELAYS = (0, 1, 2, 3, 4)
 # The window at which delays are compared: the paper's.
 FIRST_WINDOW = 35
 MIN_STOPS = 20
-BOOTSTRAPS = 2000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,44 +82,6 @@ def make_group(
     """Pack showings that belong together."""
     fold = folds(showings, settings.num_folds, settings.seed)
     return Group(name, showings, pack_showings(road, showings), fold)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class HeldOut:
-    """How well models explain showings that they have not seen.
-
-    Attributes:
-        cases: windows or delays, `[W]`.
-        log_likelihoods: of each showing under each case, `[W, R]`.
-        logits: per group, held-out logits `[W, T, N]`.
-    """
-
-    cases: tuple[int, ...]
-    log_likelihoods: np.ndarray
-    logits: list[np.ndarray]
-
-    @property
-    def means(self) -> np.ndarray:
-        """Held-out log-likelihood per showing, `[W]`."""
-        return self.log_likelihoods.mean(axis=1)
-
-    @property
-    def best(self) -> int:
-        """The case with the highest likelihood."""
-        return self.cases[int(np.argmax(self.means))]
-
-    def bootstrap(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """95% intervals of the means `[W, 2]`, and the best case of each resample.
-
-        Whole showings are drawn with replacement: steps of one showing are not
-        independent.
-        """
-        rng = np.random.default_rng(seed)
-        count = self.log_likelihoods.shape[1]
-        drawn = rng.multinomial(count, np.full(count, 1 / count), size=BOOTSTRAPS)
-        means = drawn @ self.log_likelihoods.T / count
-        intervals = np.quantile(means, [0.025, 0.975], axis=0).T
-        return intervals, np.array(self.cases)[np.argmax(means, axis=1)]
 
 
 def compare(
@@ -197,10 +160,13 @@ def _data(packed: Packed, size: int) -> FitData:
     """A group's showings in `size` rows."""
     rest = size - packed.owner.shape[1]
     rows = [(0, 0), (0, rest)]
+    # Percepts are of observation and action: the action has nothing to add.
     return FitData(
-        noticed=jnp.asarray(np.pad(packed.noticed, [*rows, (0, 0)])),
+        obs=jnp.asarray(np.pad(packed.noticed, [*rows, (0, 0)])),
+        actions=jnp.zeros((packed.owner.shape[0], size), jnp.int32),
         starts=jnp.asarray(np.pad(packed.starts, rows)),
         owner=jnp.asarray(np.pad(packed.owner, rows, constant_values=PADDING)),
+        spec=ACTIONS,
     )
 
 

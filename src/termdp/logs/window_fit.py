@@ -1,4 +1,4 @@
-"""Fit the window classifier to supervisors' stops, many windows in one program.
+"""Fit the window classifier to people's stops, many windows in one program.
 
 Appendix D ("Human Termination Data"), arXiv:2205.15376: P(stop) = ρ(Σ over the last w
 steps of c(s, a) − b), for different windows w. The networks, the loss and its priors
@@ -13,17 +13,17 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.costs.fit import gradient_step
 from termdp.costs.sampling import Segments
-from termdp.envs.passenger_cost import ACTIONS
 from termdp.termination import window_sums
 
 _NEWTON_STEPS = 25
 
-# Few stops: a small network, and priors strong enough that it cannot learn showings by
+# Few stops: a small network, and priors strong enough that it cannot learn sessions by
 # heart; calibration (below) then undoes the shrinking that they bring.
 FIT = CostConfig(
     members=1,
@@ -39,17 +39,21 @@ FIT = CostConfig(
 
 @struct.dataclass
 class FitData:
-    """Showings on the device.
+    """Sessions on the device, in rows of equal length; time first.
 
     Attributes:
-        noticed: `[T, N, percepts.SIZE]`.
-        starts: `[T, N]`.
-        owner: `[T, N]`, index of the showing, −1 where there is none.
+        obs: `[T, N, K]`, what there was to see.
+        actions: `[T, N]` choices, or `[T, N, M]` numbers.
+        starts: `[T, N]`, first steps of sessions.
+        owner: `[T, N]`, index of the session, −1 where there is none.
+        spec: what actions look like (static).
     """
 
-    noticed: jax.Array
+    obs: jax.Array
+    actions: jax.Array
     starts: jax.Array
     owner: jax.Array
+    spec: ActionSpec = struct.field(pytree_node=False, default=ActionSpec(1))
 
 
 @struct.dataclass
@@ -59,7 +63,7 @@ class Task:
     Attributes:
         window: w.
         labels: `[T, N]`, STOPPED, NOT_STOPPED or NO_LABEL.
-        weights: `[R, M]`, how often each showing counts for each member; 0 leaves it out.
+        weights: `[R, M]`, how often each session counts for each member; 0 leaves it out.
     """
 
     window: jax.Array
@@ -76,7 +80,7 @@ class Fitted:
         scale: what their costs are multiplied by.
         bias: b.
         logits: `[T, N]` at every step.
-        log_likelihoods: `[R]` of every showing, those left out included.
+        log_likelihoods: `[R]` of every session, those left out included.
     """
 
     costs: ensemble.CostState
@@ -86,29 +90,31 @@ class Fitted:
     log_likelihoods: jax.Array
 
 
-@partial(jax.jit, static_argnames=("config", "num_showings"))
+@partial(jax.jit, static_argnames=("config", "num_sessions"))
 def fit_many(
-    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_showings: int
+    key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_sessions: int
 ) -> Fitted:
     """Fit tasks `[J, ...]` side by side; they share initial weights and draws.
 
     Args:
         key: random key.
-        data: the showings.
+        data: the sessions.
         tasks: what to fit.
         config: sizes and rates; `num_steps` gradient steps.
-        num_showings: R.
+        num_sessions: R.
     """
 
     def one(task: Task) -> Fitted:
         costs = _fit(key, data, task, config)
-        sums = window_sums(mean_costs(costs, data.noticed), task.window, data.starts)
+        sums = window_sums(
+            mean_costs(costs, data.obs, data.actions), task.window, data.starts
+        )
         weights = _weights(data, task).mean(axis=-1)
         start = ensemble.biases(costs).mean()
         scale, bias = calibrate(sums, task.labels, weights, start)
         logits = scale * sums - bias
-        likelihoods = showing_log_likelihoods(
-            logits, task.labels, data.owner, num_showings
+        likelihoods = session_log_likelihoods(
+            logits, task.labels, data.owner, num_sessions
         )
         return Fitted(costs, scale, bias, logits, likelihoods)
 
@@ -119,7 +125,7 @@ def _fit(
     key: jax.Array, data: FitData, task: Task, config: CostConfig
 ) -> ensemble.CostState:
     key_init, key_draw = jax.random.split(key)
-    state = ensemble.init(key_init, data.noticed[0, 0], ACTIONS, config)
+    state = ensemble.init(key_init, data.obs[0, 0], data.spec, config)
     weights = _weights(data, task)  # once: looking it up in every step is slow
     used = (task.labels != NO_LABEL) & (weights.sum(axis=-1) > 0)
     stops = (used & (task.labels == STOPPED)).sum()
@@ -137,7 +143,7 @@ def _fit(
 
 
 def _weights(data: FitData, task: Task) -> jax.Array:
-    """The weight of each step's showing for each member, `[T, N, M]`."""
+    """The weight of each step's session for each member, `[T, N, M]`."""
     return jnp.where(data.owner[..., None] < 0, 0.0, task.weights[data.owner])
 
 
@@ -148,15 +154,15 @@ def _draw(
     weights: jax.Array,
     config: CostConfig,
 ) -> Segments:
-    """Rows of whole showings for every member."""
+    """Rows of whole sessions for every member."""
     shape = (config.members, config.segments_per_step)
     rows = jax.random.randint(key, shape, 0, data.owner.shape[1])
     labels = jnp.moveaxis(labels[:, rows], 0, 1)
     weights = jax.vmap(lambda row, w: w[:, row], in_axes=(0, 2))(rows, weights)
     size = data.owner.shape[0] * config.segments_per_step
     return Segments(
-        obs=jnp.moveaxis(data.noticed[:, rows], 0, 1),  # [M, T, S, SIZE]
-        actions=jnp.zeros(labels.shape, jnp.int32),
+        obs=jnp.moveaxis(data.obs[:, rows], 0, 1),  # [M, T, S, K]
+        actions=jnp.moveaxis(data.actions[:, rows], 0, 1),
         starts=jnp.moveaxis(data.starts[:, rows], 0, 1),
         labels=(labels == STOPPED).astype(jnp.float32),
         weights=jnp.where(labels == NO_LABEL, 0.0, weights),
@@ -164,21 +170,22 @@ def _draw(
     )
 
 
-def mean_costs(state: ensemble.CostState, noticed: jax.Array) -> jax.Array:
-    """The cost `[...]` of steps by what is noticed of them: mean over members."""
-    actions = jnp.zeros(noticed.shape[:-1], jnp.int32)
-    return ensemble.member_costs(state, noticed, actions).mean(axis=0)
-
-
-def showing_log_likelihoods(
-    logits: jax.Array, labels: jax.Array, owner: jax.Array, num_showings: int
+def mean_costs(
+    state: ensemble.CostState, obs: jax.Array, actions: jax.Array
 ) -> jax.Array:
-    """Log P(what happened) of each showing, `[R]`: the sum over its labelled steps."""
+    """The cost `[...]` of steps: mean over members."""
+    return ensemble.member_costs(state, obs, actions).mean(axis=0)
+
+
+def session_log_likelihoods(
+    logits: jax.Array, labels: jax.Array, owner: jax.Array, num_sessions: int
+) -> jax.Array:
+    """Log P(what happened) of each session, `[R]`: the sum over its labelled steps."""
     signed = jnp.where(labels == STOPPED, logits, -logits)
     each = jnp.where(labels == NO_LABEL, 0.0, jax.nn.log_sigmoid(signed))
-    # What belongs to no showing has no label: it adds 0 to the first one.
+    # What belongs to no session has no label: it adds 0 to the first one.
     place = jnp.maximum(owner, 0).reshape(-1)
-    return jax.ops.segment_sum(each.reshape(-1), place, num_showings)
+    return jax.ops.segment_sum(each.reshape(-1), place, num_sessions)
 
 
 def calibrate(

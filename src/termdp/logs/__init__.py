@@ -1,0 +1,1 @@
+"""Observers fitted to logs of sessions and their stops."""
