@@ -25,6 +25,8 @@ from termdp.files import write_json
 from termdp.intervals import mean_interval
 
 METHODS = ("pg", "termpg")
+# Nothing was chosen by looking at these seeds; those below 100 are for choosing.
+SEED = 1000
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,15 @@ WORLDS = {
         "the cart is more than 0.3 from the centre",
         8.0,
         30,
-        120_000,
+        # Later both methods are perfect, and only the observer's base rate ends episodes:
+        # the same draws for the same seed, so the same returns.
+        49_152,
     ),
     "lunar_lander": World(
         lambda: gymnasium.make("LunarLander-v3"),
         lambda seen, action: float(action == 2),
         "the main engine fires",
-        12.0,
+        16.0,
         20,
         100_000,
     ),
@@ -93,6 +97,7 @@ def run(name: str, method: str, seeds: int, scale: float) -> list[dict[str, Any]
         method,
         steps=max(2048, int(world.steps * scale)),
         seeds=seeds,
+        seed=SEED,
         observer=observer,
         on_progress=False,
         **world.numbers,
