@@ -64,7 +64,7 @@ SOAK := tests/unit/test_files.py tests/unit/test_folder_lock.py \
   tests/contracts/test_bench.py tests/contracts/test_bench_ray.py \
   tests/contracts/test_bad_input.py tests/contracts/test_bad_numbers.py \
   tests/contracts/test_bench_input.py tests/people/test_disasters.py tests/people/test_fuzz.py
-FUZZ_EXAMPLES ?= 800
+FUZZ_EXAMPLES ?= 400
 
 soak: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(SOAK)

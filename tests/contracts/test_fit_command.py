@@ -184,3 +184,28 @@ def test_a_large_file_is_read_in_batches(folder):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert int(done.stderr.split()[-1]) < size / 2
+
+
+def test_a_fitted_observer_watches_a_gymnasium_environment(folder):
+    """From a log of CartPole to an agent that is trained under who wrote it."""
+    rng = np.random.default_rng(0)
+    names = ["x", "v", "angle", "turn"]
+    rows = {name: rng.normal(size=4000) for name in names}
+    recent = np.convolve(np.abs(rows["x"]) > 1, np.ones(5))[:4000]
+    stopped = rng.uniform(size=4000) < 1 / (1 + np.exp(4 - recent))
+    rows |= {"action": rng.integers(2, size=4000), "left": stopped}
+    rows["user"] = np.cumsum(np.concatenate([[False], stopped[:-1]]))
+    pa.parquet.write_table(pa.table(rows), "log.parquet")
+    columns = ["--observations", *names, "--actions", "action", "--window", "5"]
+    roles = ["--session", "user", "--stopped", "left"]
+    main(["fit", "log.parquet", *roles, *columns, "--out", "f"])
+    observer = ["--observer", "f/observer.safetensors"]
+    sizes = ["--num-envs", "2", "--rollout-steps", "64", "--num-minibatches", "2"]
+    command = ["train", "gym:CartPole-v1", "termpg", "--steps", "256", "--out", "run"]
+    main([*command, *observer, *sizes])
+    found = json.loads((folder / "run" / "summary.json").read_text())
+    assert found["seeds"][0]["bias"] is not None
+    main(["eval", "run", "--episodes", "4", "--json"])
+    with pytest.raises(SystemExit) as refused:
+        main(["train", "gym:Pendulum-v1", "termpg", "--steps", "256", *observer])
+    assert refused.value.code == 2

@@ -3,6 +3,8 @@
 import contextlib
 import importlib
 import inspect
+import multiprocessing
+import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,6 +33,17 @@ def is_gymnasium(env: Any) -> bool:
     if isinstance(env, gymnasium.Env | VectorEnv):
         return True
     return callable(env) and not hasattr(env, "reset")
+
+
+def _in_worker(make: Callable[[], Any]) -> Callable[[], Any]:
+    """The same in a process of its own, which leaves Ctrl-C to the first process."""
+
+    def made() -> Any:
+        if multiprocessing.parent_process() is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return make()
+
+    return made
 
 
 class GymnasiumSource:
@@ -132,7 +145,7 @@ class GymnasiumSource:
 
     def _vector_env(self, num_envs: int) -> VectorEnv:
         if self.vectorization == "async" and self.own_copies is None:
-            make = self._make
+            make = _in_worker(self._make)
             # Not forked: JAX has threads.
             return AsyncVectorEnv(
                 [make] * num_envs,

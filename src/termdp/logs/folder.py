@@ -91,9 +91,9 @@ def _findings(fit: "Fit", summary: dict[str, Any]) -> list[str]:
     worse = [name for name, effect, _ in sure if effect > 0][:3]
     better = [name for name, effect, _ in sure if effect < 0][:3]
     if worse:
-        found.append(f"They leave sooner with more of: {', '.join(worse)}.")
+        found.append(f"They leave sooner with: {', '.join(worse)}.")
     if better:
-        found.append(f"They stay longer with more of: {', '.join(better)}.")
+        found.append(f"They stay longer with: {', '.join(better)}.")
     if not sure:
         found.append("No column has an effect that can be told from chance.")
     found.append(_remember(fit, summary).split(". ")[0].rstrip(".") + ".")

@@ -1,5 +1,9 @@
 """Copies in every autoreset mode against a plain loop over single environments."""
 
+import os
+import signal
+import time
+
 import gymnasium
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ import termdp
 from scripted_env import ENDS, STOPPED_ALONE, Scripted
 from termdp.gym.copies import Copies, end_of, which_ends
 from termdp.gym.encoding import encoding_of
+from termdp.gym.source import GymnasiumSource
 
 MODES = tuple(AutoresetMode)
 FIELDS = ("observations", "finals", "rewards", "game_over", "stopped", "truncated")
@@ -175,4 +180,17 @@ def test_copies_that_cannot_be_reset_singly_are_refused():
     encoding = encoding_of(env.single_observation_space, env.single_action_space)
     with pytest.raises(ValueError, match="vectorization_mode='sync'"):
         Copies(env, encoding, "CartPole-v1")
+    env.close()
+
+
+def test_ctrl_c_is_left_to_the_first_process():
+    """A terminal sends it to all of them; the run's own process decides what ends."""
+    source = GymnasiumSource("gym:CartPole-v1", options={"vectorization": "async"})
+    env = source._vector_env(2)
+    env.reset(seed=0)
+    for process in env.processes:
+        os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    _, rewards, *_ = env.step(np.zeros(2, int))
+    assert rewards.tolist() == [1, 1]
     env.close()
