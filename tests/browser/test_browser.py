@@ -279,7 +279,7 @@ def test_an_admin_creates_invites_and_sees_results(visit, server):
     visitor.open("/results?study=fresh")
     assert "zoe" in visitor.text("main")
     page.click(".strip")
-    page.wait_for_selector(".strip .cursor", state="attached")
+    page.wait_for_selector(".below .cursor", state="attached")
     with page.expect_download() as download:
         page.goto(f"{server.url}/admin")
         page.click("#studies tr:has-text('Fresh study') button")

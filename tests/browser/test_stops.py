@@ -263,3 +263,10 @@ def test_a_used_link_says_so_before_the_consent(visit, server):
     broken = visit()
     broken.page.goto(f"{server.url}/join#abc")
     broken.page.wait_for_selector("#problem:has-text('copy the whole link')")
+
+
+def test_a_wrong_address_gets_a_page(visit, server):
+    visitor = visit()
+    answer = visitor.page.goto(f"{server.url}/no-such-page")
+    assert answer.status == 404
+    assert "There is no such page" in visitor.text("main")

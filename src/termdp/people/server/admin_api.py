@@ -153,6 +153,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
     return {
         "reviewed": done,
         "total": total,
+        "step_ms": store.study(name).step_ms,
         "mine": rows[0] if rows else None,
         "live": {"rides": len(live), "stops": sum(r.stopped for r in live)},
         # Others cannot influence a supervisor who has reviewed everything.

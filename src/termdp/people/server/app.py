@@ -224,7 +224,7 @@ def _looks() -> bytes:
     return json.dumps({"road": road_data(), **sprites()}).encode()
 
 
-# Errors: always a JSON object with one sentence
+# Errors: a JSON object with one sentence; a page for browsers that ask for a page
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -234,10 +234,23 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+        return Response(_lost(), 404, media_type="text/html")
     sentence = {404: "no such page", 405: "not by this method"}.get(
         error.status_code, error.detail
     )
     return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
+
+
+@cache
+def _lost() -> str:
+    folder = files("termdp.people") / "web"
+    frame = Template((folder / "frame.html").read_text())
+    words = (
+        '<main class="stack"><h1>There is no such page</h1>'
+        '<p>The address may be mistyped. <a href="/">To the beginning</a></p></main>'
+    )
+    return frame.substitute(title="Not found", name="page", main=words)
 
 
 async def _unreachable(request: Request, error: Exception) -> Response:

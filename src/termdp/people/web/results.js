@@ -4,7 +4,7 @@ import { adminToken, ask, flush, inWords, loadGame, token } from "/static/api.js
 import { begin, find, make, percent, seconds } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { Player } from "/static/player.js";
-import { COLOURS, cursor, strip } from "/static/strips.js";
+import { axis, COLOURS, cursor, strip } from "/static/strips.js";
 import { World } from "/static/world.js";
 
 begin();
@@ -59,7 +59,12 @@ async function ownResults() {
   if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(AGREEMENT, found.agreement.map(agreementRow))));
   if (found.rides.length && mine) {
     const longest = Math.max(...found.rides.map((ride) => ride.steps));
-    content.append(card(make("h2", {}, "Your stops"), ...found.rides.slice(0, 100).map((ride) => strip(ride, [mine.name], longest))));
+    content.append(card(
+      make("h2", {}, "Your stops"),
+      note("Each line is a ride, from its start to its end. A dot is where you stopped it, a ring where you stopped it the second time, ✹ is a crash."),
+      ...found.rides.slice(0, 100).map((ride) => strip(ride, [mine.name], longest)),
+      axis(longest, found.step_ms),
+    ));
   }
 }
 
@@ -101,16 +106,17 @@ async function ridesCard(study, found) {
     return make("span", {}, dot, name);
   }));
   const screen = make("div", { class: "screen", hidden: true }, make("canvas"));
+  const below = make("div", { class: "below", hidden: true });
   const list = make("div");
   content.append(card(make("h2", {}, "Rides"), legend,
-    note(`Dots are stops, rings are stops at a second showing, ✹ is a crash${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ride to watch it.`), screen, list));
+    note(`Dots are stops, rings are stops at a second showing, ✹ is a crash${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ride to watch it.`), screen, below, list, axis(longest, found.step_ms)));
   const game = await loadGame();
-  const show = viewer(study, game, screen, names, longest);
+  const show = viewer(study, game, screen, below, { names, longest, stepMs: found.step_ms });
   for (const ride of found.per_ride.slice(0, AT_ONCE)) {
     const button = make("button", { class: "strip", type: "button", "data-ride": String(ride.ride) });
     const label = make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.driver}`);
     button.append(label, strip(ride, names, longest));
-    button.addEventListener("click", () => show(ride, button));
+    button.addEventListener("click", () => show(ride));
     list.append(button);
     if (found.has_observer) drawCurve(study, ride, button, names, longest);
   }
@@ -124,18 +130,20 @@ async function drawCurve(study, ride, button, names, longest) {
   if (data.discomfort) button.querySelector("svg").replaceWith(strip(ride, names, longest, data.discomfort));
 }
 
-/** Plays a chosen ride, with a line on its strip where it is. */
-function viewer(study, game, screen, names, longest) {
+/** Plays a chosen ride, its strip under the film, with a line where it is. */
+function viewer(study, game, screen, below, { names, longest, stepMs }) {
   const picture = new Picture(screen.firstChild, game);
   let player = null;
-  return async (ride, button) => {
+  return async (ride) => {
     const data = await fetchRide(study, ride.ride);
     const world = new World(game.road, data).playAll(data.actions);
     player?.pause();
-    screen.hidden = false;
+    screen.hidden = below.hidden = false;
+    const shown = strip(ride, names, longest, data.discomfort ?? null);
+    below.replaceChildren(make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.driver}`), shown, axis(longest, stepMs));
     const draw = (moment) => {
       picture.draw(world, moment);
-      cursor(button.querySelector("svg"), moment, longest);
+      cursor(shown, moment, longest);
     };
     player = new Player(data.step_ms, draw, () => {});
     player.speed = 2;

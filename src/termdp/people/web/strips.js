@@ -2,9 +2,11 @@
 // uncomfortable the fitted model finds it.
 
 const SVG = "http://www.w3.org/2000/svg";
-export const COLOURS = ["#3b82f6", "#f59e0b", "#10b981", "#a855f7", "#ec4899", "#06b6d4", "#84cc16", "#ef4444"];
+// Told apart by people of all kinds of sight (Okabe and Ito), on light and dark.
+export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f"];
 const WIDTH = 1000;
 const CURVE_HEIGHT = 46;
+const AXIS_HEIGHT = 22;
 
 function svg(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -19,9 +21,27 @@ function title(text) {
   return element;
 }
 
+const across = (longest) => (step) => 8 + ((WIDTH - 16) * step) / longest;
+
+/** Seconds under strips of the same scale. */
+export function axis(longest, stepMs) {
+  const x = across(longest);
+  const whole = (longest * stepMs) / 1000;
+  const gap = [1, 2, 5, 10, 20, 30, 60, 120, 300].find((seconds) => whole / seconds <= 8) ?? 600;
+  const box = svg("svg", { class: "axis", viewBox: `0 0 ${WIDTH} ${AXIS_HEIGHT}`, "aria-hidden": "true" });
+  for (let second = 0; second <= whole; second += gap) {
+    const place = x((1000 * second) / stepMs);
+    const anchor = second === 0 ? "start" : "middle";
+    const label = svg("text", { x: place, y: 18, "font-size": 15, "text-anchor": anchor, fill: "currentColor", "fill-opacity": 0.7 });
+    label.append(`${second} s`);
+    box.append(svg("line", { x1: place, x2: place, y1: 0, y2: 4, stroke: "currentColor", "stroke-opacity": 0.5 }), label);
+  }
+  return box;
+}
+
 /** One strip; all strips share the scale of the longest ride. */
 export function strip(ride, names, longest, curve = null) {
-  const x = (step) => 8 + ((WIDTH - 16) * step) / longest;
+  const x = across(longest);
   const height = 26 + (curve ? CURVE_HEIGHT : 0);
   const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `ride ${ride.ride}` });
   const line = { x1: x(0), x2: x(ride.steps), y1: 13, y2: 13, stroke: "currentColor", "stroke-opacity": 0.25, "stroke-width": 4, "stroke-linecap": "round" };
@@ -42,16 +62,19 @@ export function strip(ride, names, longest, curve = null) {
   return box;
 }
 
-/** The chance of a stop as an area, from 0 at the bottom to 1 at the top. */
+/** The chance of a stop as an area, from 0 at the bottom to the ride's own highest. */
 function discomfortCurve(curve, x, top) {
   const bottom = top + CURVE_HEIGHT - 4;
-  const y = (chance) => bottom - chance * (CURVE_HEIGHT - 8);
+  const highest = Math.max(...curve.stop_probability, 1e-6);
+  const y = (chance) => bottom - (chance / highest) * (CURVE_HEIGHT - 8);
   const points = curve.stop_probability.map((chance, step) => `${x(step + 0.5)},${y(chance)}`);
   const last = x(curve.stop_probability.length - 0.5);
   const area = svg("polygon", { points: `${x(0.5)},${bottom} ${points.join(" ")} ${last},${bottom}`, fill: "var(--accent)", "fill-opacity": 0.18 });
   const line = svg("polyline", { points: points.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": 2 });
   const base = svg("line", { x1: x(0), x2: last, y1: bottom, y2: bottom, stroke: "currentColor", "stroke-opacity": 0.2 });
-  return svg("g", {}, base, area, line, title("fitted model: chance of a stop"));
+  const label = svg("text", { x: last, y: top + 10, "font-size": 13, "text-anchor": "end", fill: "currentColor", "fill-opacity": 0.7 });
+  label.append(`at most ${(100 * highest).toFixed(highest < 0.1 ? 1 : 0)}% a step`);
+  return svg("g", {}, base, area, line, label, title("fitted model: chance of a stop at each step"));
 }
 
 /** A thin line where the player is. */
@@ -61,7 +84,7 @@ export function cursor(box, step, longest) {
     line = svg("line", { class: "cursor", y1: 0, y2: "100%", stroke: "currentColor", "stroke-width": 2 });
     box.append(line);
   }
-  const place = 8 + ((WIDTH - 16) * step) / longest;
+  const place = across(longest)(step);
   line.setAttribute("x1", place);
   line.setAttribute("x2", place);
 }
