@@ -31,7 +31,7 @@ export function axis(longest, stepMs) {
   const box = svg("svg", { class: "axis", viewBox: `0 0 ${WIDTH} ${AXIS_HEIGHT}`, "aria-hidden": "true" });
   for (let second = 0; second <= whole; second += gap) {
     const place = x((1000 * second) / stepMs);
-    const anchor = second === 0 ? "start" : "middle";
+    const anchor = second === 0 ? "start" : second + gap > whole ? "end" : "middle";
     const label = svg("text", { x: place, y: 18, "font-size": 15, "text-anchor": anchor, fill: "currentColor", "fill-opacity": 0.7 });
     label.append(`${second} s`);
     box.append(svg("line", { x1: place, x2: place, y1: 0, y2: 4, stroke: "currentColor", "stroke-opacity": 0.5 }), label);
