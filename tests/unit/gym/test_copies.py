@@ -21,10 +21,16 @@ MODES = tuple(AutoresetMode)
 FIELDS = ("observations", "finals", "rewards", "game_over", "stopped", "truncated")
 
 
+def vector_options(vector):
+    """Worker processes are not forked: JAX has threads."""
+    return {"context": "spawn"} if vector is AsyncVectorEnv else {}
+
+
 def copies_of(scripts, mode, vector=SyncVectorEnv, start=0):
     env = vector(
         [lambda script=script: Scripted(script, start) for script in scripts],
         autoreset_mode=mode,
+        **vector_options(vector),
     )
     encoding = encoding_of(env.single_observation_space, env.single_action_space)
     return Copies(env, encoding, "scripted")
@@ -164,7 +170,7 @@ class Broken(Scripted):
 )
 @pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
 def test_what_goes_wrong_is_told_in_one_sentence(what, sentence, vector):
-    env = vector([lambda: Broken(what)])
+    env = vector([lambda: Broken(what)], **vector_options(vector))
     encoding = encoding_of(env.single_observation_space, env.single_action_space)
     copies = Copies(env, encoding, "scripted")
     copies.reset(seed=0)
