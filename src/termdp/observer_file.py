@@ -246,7 +246,7 @@ def _check_kind(content: Any) -> None:
     if content.get("version") != VERSION:
         raise ValueError(
             f"expected format version {VERSION}, got version "
-            f"{content.get('version')!r}: use the termdp that wrote it"
+            f"{str(content.get('version'))[:20]}: use the termdp that wrote it"
         )
 
 
