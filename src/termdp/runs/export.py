@@ -4,7 +4,6 @@ The graph is `termdp.runs.agent.act` itself, translated: the same code decides h
 there. docs/export.md names the inputs and outputs.
 """
 
-import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -63,8 +62,9 @@ def manifest_of(agent: Agent) -> dict[str, Any]:
     actions: dict[str, Any] = {"choices": card.num_actions}
     if card.num_actions is None:
         actions = {"low": card.action_low, "high": card.action_high}
-    encoding = _encoding(agent)
-    encoded = {} if encoding is None else {"encoding": msgspec.to_builtins(encoding)}
+    encoded = {}
+    if card.encoding is not None:
+        encoded = {"encoding": msgspec.to_builtins(card.encoding)}
     return {
         "version": version_of("termdp"),
         "env": card.spec.env,
@@ -76,11 +76,6 @@ def manifest_of(agent: Agent) -> dict[str, Any]:
         "actions": actions,
         **encoded,
     }
-
-
-def _encoding(agent: Agent) -> Any:
-    """How a Gymnasium environment's observations become arrays; None for our games."""
-    return getattr(agent.card, "encoding", None)
 
 
 def inputs_of(agent: Agent) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -98,14 +93,10 @@ def one_step(agent: Agent, inputs: Arrays) -> dict[str, jax.Array]:
     """What the graph computes, by name."""
     drawn: Any = _Drawn(agent.card.distribution)
     actor = replace(agent.actor, distribution=drawn)
-    # Agents of Gymnasium environments scale what they see, and count actions from where
-    # the environment does.
-    seen = inputs["observation"]
-    if hasattr(agent, "seen"):
-        seen = agent.seen(seen)
+    seen = agent.seen(inputs["observation"])
     action, after = act(actor, agent.mind, _to_state(inputs), seen, inputs["noise"])
-    if agent.card.num_actions:
-        action = action + getattr(_encoding(agent), "action_start", 0)
+    if agent.card.num_actions and agent.card.encoding is not None:
+        action = action + agent.card.encoding.action_start
     found = {"action": action, **drawn.described}
     if agent.card.method.learns_costs:
         costs, numbers = agent.mind.costs, agent.mind.method_params
@@ -166,7 +157,4 @@ def _in_float32(agent: Agent) -> Agent:
     if costs is not None:
         network = ensemble.make_network(card.distribution.action_spec(), card.costs)
         costs = replace(costs, network=network)
-    fresh = Agent(card, agent.mind.weights, costs)
-    exported = copy.copy(agent)  # with all that it has besides networks
-    exported.card, exported.actor, exported.mind = card, fresh.actor, fresh.mind
-    return exported
+    return Agent(card, agent.mind.weights, costs, scale=agent.scale)

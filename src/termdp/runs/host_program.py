@@ -10,6 +10,7 @@ keys and counts go on as they were.
 
 import dataclasses
 import time
+from functools import partial
 from typing import Any
 
 import jax
@@ -64,7 +65,8 @@ class HostProgram:
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._init = jax.jit(jax.vmap(self._start_run))
         self._begin = jax.jit(self._begin_rollout)
-        self._step = jax.jit(self._step_copies, donate_argnums=1)
+        step = partial(host_collect.step, self.recipe.learner, self._counts)
+        self._step = jax.jit(step, donate_argnums=1)  # the notes
         self._improve = jax.jit(self._improve_run, donate_argnums=0)
         self._apart = jax.jit(
             lambda states: [jax.tree.map(lambda x, r=run: x[r], states) for run in runs]
@@ -190,24 +192,6 @@ class HostProgram:
             state.observation_scale,
             key_collect,
             self.job.config.rollout_steps,
-        )
-
-    def _step_copies(
-        self,
-        fixed: Fixed,
-        notes: Notes,
-        present: Present,
-        observations: Any,
-        ended: Any,
-    ) -> tuple[jax.Array, Notes, Present]:
-        return host_collect.step(
-            self.recipe.learner,
-            self._counts,
-            fixed,
-            notes,
-            present,
-            observations,
-            ended,
         )
 
     def _improve_run(

@@ -142,7 +142,6 @@ def test_continuous_noise_is_scaled_and_bounded(tmp_path):
     assert found["action"][2].tolist() == [1.0, -1.0]
 
 
-@pytest.mark.skipif(not hasattr(termdp.Agent, "seen"), reason="no agent scales yet")
 def test_scaled_observations_and_shifted_actions(tmp_path):
     """As for agents of Gymnasium environments, which see numbers in any unit."""
     from termdp.gym.encoding import Encoding, Part
