@@ -20,6 +20,7 @@ from termdp.provenance import version_of
 COMMANDS = {
     "envs": "list the environments",
     "methods": "list the methods",
+    "agents": "list the trained agents that come with the package",
     "train": "train a method on an environment",
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",

@@ -17,7 +17,7 @@ class Args:
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or a file of `agent.save`."""
+    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """File to write: .gif, or .mp4 where ffmpeg is installed."""
     index: int = 0

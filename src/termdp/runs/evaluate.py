@@ -23,6 +23,7 @@ from termdp.runs.collect import (
     initial_rollout_state,
 )
 from termdp.runs.result import Result
+from termdp.runs.shipped import agent_path
 from termdp.runs.spec import RunSpec, make_env, make_source
 from termdp.runs.train import load_agents
 
@@ -183,7 +184,7 @@ def agents_of(agent: Agent | Result | str | Path) -> list[Agent]:
         return [agent]
     if isinstance(agent, Result):
         return [agent.agent(seed) for seed in agent.spec.all_seeds]
-    path = Path(agent)
+    path = agent_path(agent)
     return load_agents(path) if path.is_dir() else [read_agent(path)]
 
 
