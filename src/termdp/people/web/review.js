@@ -56,7 +56,7 @@ async function load(begun) {
   ride = found.ride;
   if (ride === null) {
     enter("done");
-    if (found.total) say("All done. Thank you!", "You have reviewed every ride of this study.", "");
+    if (found.total) say("All done. Thank you!", "You have judged every ride. See how you compare with the others, and what bothers you.", "See your results");
     else say("No rides yet", "There are no recorded rides in this study so far. Try Ride or Drive.", "");
     return;
   }
@@ -169,6 +169,7 @@ async function next() {
 
 function forward() {
   if (state === "ready") play();
+  else if (state === "done" && !find("#start").hidden) location.assign("/results");
   else if (state === "ended" && !find("#start").disabled) finish();
   else if (state === "reviewed" && !find("#next").disabled) next();
 }
