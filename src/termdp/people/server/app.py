@@ -27,7 +27,7 @@ from termdp.people.records.study_store import (
     UnreachableError,
 )
 from termdp.people.records.tokens import DAYS
-from termdp.people.server import admin_api, api, comparison, limits
+from termdp.people.server import admin_api, api, comparison, limits, warmup
 from termdp.people.server.bodies import RefusedError
 from termdp.people.server.connections import Connections, Network, Shares
 from termdp.people.server.insiders import Insiders
@@ -93,6 +93,7 @@ def make_app(
             *_page_routes(),
             *api.ROUTES,
             *comparison.ROUTES,
+            *warmup.ROUTES,
             *admin_api.ROUTES,
         ],
         middleware=[

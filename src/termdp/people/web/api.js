@@ -152,9 +152,13 @@ export async function flush() {
   }
 }
 
+/** What this browser remembers of a person, beside the login. */
+export const WARM = "termdp.warm"; // the warm-up is done, or was skipped
+export const BEST = "termdp.best"; // their best drive
+
 /** Nothing of this person stays in this browser. */
 export function leave() {
-  for (const name of ["termdp.token", OUTBOX]) localStorage.removeItem(name);
+  for (const name of ["termdp.token", OUTBOX, WARM, BEST]) localStorage.removeItem(name);
   sessionStorage.removeItem("termdp.nonce");
 }
 

@@ -1,6 +1,6 @@
 // Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
 
-import { ask, deliver, freshId, inWords } from "/static/api.js";
+import { ask, deliver, freshId, inWords, WARM } from "/static/api.js";
 import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
 import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
@@ -68,6 +68,7 @@ async function load(begun) {
   draw(0);
   enter("ready");
   say(begun ? "Next ride" : "Ready?", "Stop the ride at the moment it begins to feel wrong. If it never does, let it end.", "Start");
+  find("#new-here").hidden = found.reviewed > 0 || localStorage.getItem(WARM) !== null;
   if (begun) play();
 }
 
