@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people.records import audit, tokens
+from termdp.people.records import audit, live, tokens
 from termdp.people.records.database import Database
+from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
@@ -104,6 +105,19 @@ async def audit_log(request: Request) -> Response:
 def _audit_log(database: Database) -> list[dict[str, Any]]:
     with database.reading() as session:
         return audit.entries(session)[:MAX_ENTRIES]
+
+
+async def live_view(request: Request) -> Response:
+    """Who is riding now, and the last minutes of a study."""
+    must_be_admin(request)
+    store, name = request.app.state.store, request.path_params["study"]
+    return JSONResponse(await run_in_threadpool(_live_view, store, name))
+
+
+def _live_view(store: StudyStore, name: str) -> dict[str, Any]:
+    study = store.study(name)
+    with store.database.reading() as session:
+        return live.activity(session, study, now_ms())
 
 
 # Results
@@ -255,6 +269,7 @@ ROUTES = [
     Route(f"{STUDY}/rides", add_rides, methods=["POST"]),
     Route(f"{STUDY}/rides/{{number:int}}", ride_curve),
     Route(f"{STUDY}/invites", invite, methods=["POST"]),
+    Route(f"{STUDY}/live", live_view),
     Route(f"{STUDY}/results", study_results),
     Route(f"{STUDY}/export", export),
 ]

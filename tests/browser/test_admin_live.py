@@ -1,0 +1,24 @@
+"""The admin watches a running study, without loading the page again."""
+
+from people_server import ADMIN
+
+
+def test_who_rides_now_and_stops_just_now(visit, server):
+    watcher, rider = visit(), visit()
+    watcher.open(f"/admin#{ADMIN}")
+    page = watcher.page
+    page.select_option("#live-study", "comfort")
+    page.wait_for_selector("#riding:has-text('Nobody is riding')")
+    rider.join("seen")
+    rider.open("/review?speed=0.25")
+    rider.page.click("#start")
+    page.wait_for_selector("[data-rider=seen]:has-text('Review, ride')")
+    rider.stop()
+    rider.page.wait_for_selector("#status:has-text('Saved')")
+    rider.page.click("#chips button:has-text('jerky')")
+    rider.open("/")  # the reason is sent when the page is left
+    page.wait_for_selector("#last-stops tr:has-text('jerky')")
+    assert "seen" in watcher.text("#last-stops")
+    page.wait_for_selector("#riding:has-text('Nobody is riding')")
+    shown, stops = page.locator("#live .figure b").all_inner_texts()[1:]
+    assert (int(shown) >= 1, stops) == (True, "1")
