@@ -141,7 +141,7 @@ function viewer(study, game, screen, below, { names, longest, stepMs }) {
     player = new Player(data.step_ms, draw, () => {});
     player.speed = 2;
     player.start(() => world.end);
-    screen.scrollIntoView({ block: "center", behavior: "smooth" });
+    screen.scrollIntoView({ block: "start" }); // its strip stands under it
   };
 }
 
