@@ -81,23 +81,36 @@ def bothers(rides: Sequence[JudgedRide], step_ms: float) -> list[dict[str, Any]]
     usual = _shares([felt[: ride.watched] for ride, felt in pairs])
     extra = _extra_costs(rides)
     stops = sum(len(ride.stops) for ride in rides)
-    rows = []
-    for index, words in enumerate(DISCOMFORTS):
-        own, base = mine[index], usual[index] or 0.0
-        error = np.sqrt(base * (1 - base) / max(stops, 1))
-        is_clear = own is not None and stops >= MIN_STOPS
-        rows.append(
-            {
-                "words": words,
-                "mine": own,
-                "others": others[index],
-                "usual": base,
-                "stands_out": bool(is_clear and (own or 0) - base > 2 * error),
-                "extra_cost": extra[index],
-            }
+    rows = [
+        {
+            "words": words,
+            "mine": own,
+            "others": theirs,
+            "usual": base or 0.0,
+            "stands_out": _stands_out(own, base or 0.0, stops),
+            "extra_cost": cost,
+        }
+        for words, own, theirs, base, cost in zip(
+            DISCOMFORTS, mine, others, usual, extra, strict=True
         )
-    rows.sort(key=lambda row: row["usual"] - (row["mine"] or 0.0))
-    return rows
+    ]
+    return [
+        rows[place] for place in np.argsort(_differences(mine, usual), kind="stable")
+    ]
+
+
+def _stands_out(own: float | None, usual: float, stops: int) -> bool:
+    if own is None or stops < MIN_STOPS:
+        return False
+    error = np.sqrt(usual * (1 - usual) / stops)
+    return bool(own - usual > 2 * error)
+
+
+def _differences(
+    mine: Sequence[float | None], usual: Sequence[float | None]
+) -> list[float]:
+    """How much rarer each is before the own stops than before any moment."""
+    return [(base or 0.0) - (own or 0.0) for own, base in zip(mine, usual, strict=True)]
 
 
 def _recent(felt: np.ndarray, reach: int) -> np.ndarray:

@@ -164,6 +164,8 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         {key: row[key] for key in ("ride", "steps", "crashed", "reviews")}
         for row in results.rides_table(mine)
     ]
+    if done < total:
+        rides = [_as_seen(ride) for ride in rides]
     return {
         "reviewed": done,
         "total": total,
@@ -174,6 +176,14 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,
     }
+
+
+def _as_seen(ride: dict[str, Any]) -> dict[str, Any]:
+    """A ride as far as it was watched: it may come again, so its end is not told."""
+    stops = [review["stop"] for review in ride["reviews"]]
+    if None in stops:
+        return ride
+    return {**ride, "steps": max(stops) + 1, "crashed": False}
 
 
 def _own_agreement(
