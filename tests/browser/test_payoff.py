@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from termdp.people.records.study_store import StudyStore
+from termdp.people.records.study_store import StudyStore, to_ride
 from termdp.people.server.client import Client
 
 # Judges so many rides through the page's own login: every second one is stopped.
@@ -27,8 +27,14 @@ JUDGE = """async (count) => {
 
 @pytest.fixture
 def judged_by_another(server):
+    """A study of its own, which one other person has judged."""
+    with StudyStore.open(server.db) as store:
+        store.create_study("payoff", step_ms=50)
+        rides = store.rides("comfort")
+        crashed = [ride.crashed for ride in rides]
+        store.add_rides("payoff", [to_ride(ride) for ride in rides], crashed)
     admin = server.admin()
-    invite = admin.invite("comfort", ["other"])["other"]
+    invite = admin.invite("payoff", ["other"])["other"]
     admin.close()
     client = Client(server.url)
     client.join(invite)
@@ -42,7 +48,7 @@ def test_the_others_and_the_model_come_at_the_end(
 ):
     visitor = visit(viewport={"width": 390, "height": 844})
     page = visitor.page
-    visitor.join("payer")
+    visitor.join("payer", "payoff")
     assert page.evaluate(JUDGE, 4) == 4
     visitor.open("/results")
     assert page.locator(".stop-mine, .stop-mine_again").count() == 2
@@ -62,7 +68,7 @@ def test_the_others_and_the_model_come_at_the_end(
     ) as shipped:
         shutil.copy(shipped, tmp_path / "observer.safetensors")
     with StudyStore.open(server.db) as store:
-        store.set_observer("comfort", str(tmp_path / "observer.safetensors"))
+        store.set_observer("payoff", str(tmp_path / "observer.safetensors"))
     visitor.open("/results")
     strips = page.locator(".compared")
     assert strips.count() == 10
