@@ -27,7 +27,7 @@ from termdp.people.records.study_store import (
     UnreachableError,
 )
 from termdp.people.records.tokens import DAYS
-from termdp.people.server import admin_api, api, limits
+from termdp.people.server import admin_api, api, comparison, limits, warmup
 from termdp.people.server.bodies import RefusedError
 from termdp.people.server.connections import Connections, Network, Shares
 from termdp.people.server.insiders import Insiders
@@ -89,7 +89,13 @@ def make_app(
     """
     insiders = Insiders(store, admin_hash)
     app = Starlette(
-        routes=[*_page_routes(), *api.ROUTES, *admin_api.ROUTES],
+        routes=[
+            *_page_routes(),
+            *api.ROUTES,
+            *comparison.ROUTES,
+            *warmup.ROUTES,
+            *admin_api.ROUTES,
+        ],
         middleware=[
             Middleware(limits.SecurityHeaders),
             Middleware(

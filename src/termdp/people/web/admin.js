@@ -1,6 +1,7 @@
 // Admin: create studies, invite supervisors, export.
 
 import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
+import { watchLive } from "/static/admin_live.js";
 import { begin, find, make, onEnter, showParts } from "/static/page.js";
 
 begin();
@@ -13,6 +14,7 @@ async function enter(token) {
     await refresh();
     find("#keep").checked = isKept();
     showParts("inside");
+    watchLive((study) => admin("GET", `${studyPath(study)}/live`));
   } catch (error) {
     setAdminToken(null);
     find("#door-problem").textContent = error.message;
@@ -41,9 +43,10 @@ async function refresh() {
     const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
     return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
   }));
-  const select = find("#invite-study");
-  const chosen = select.value; // the choice stays where it was put
-  select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
+  for (const select of [find("#invite-study"), find("#live-study")]) {
+    const chosen = select.value; // the choice stays where it was put
+    select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
+  }
 }
 
 async function download(name) {
