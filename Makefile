@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test coverage check format bench clean services soak lock hashes release
+.PHONY: help setup demo test coverage check format bench clean docs services soak lock hashes release
 
 help:
 	@echo "make setup   prepare $(VENV)"
@@ -13,6 +13,7 @@ help:
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
+	@echo "make docs    the documentation site, in site/"
 	@echo "make soak    kills, damaged files, bad input and attacks, for half an hour"
 	@echo "make lock    requirements-dev.lock anew; make hashes compares what pip fetches"
 	@echo "make release the wheel and its bill of materials, in dist/"
@@ -54,6 +55,9 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir site
+
 bench: setup
 	$(BIN)/python benchmarks/environments.py
 
@@ -84,4 +88,4 @@ release: setup hashes
 	$(BIN)/python tools/supply_chain.py sbom dist/termdp.cdx.json
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -31,7 +31,7 @@ FORBIDDEN = re.compile(r"(?<!L)GPL|(?<!Lesser )General Public|AGPL|SSPL", re.IGN
 LGPL_AT_RUN_TIME = ("psycopg", "psycopg-binary")
 # torch brings CUDA from some places and a file for CPUs from others: no one hash.
 UNLOCKED = ("torch", "stable-baselines3")
-LOCKED_EXTRAS = ("brax", "gymnax", "onnx", "people", "dev")
+LOCKED_EXTRAS = ("brax", "docs", "gymnax", "onnx", "people", "dev")
 
 
 def plain(name: str) -> str:

@@ -42,7 +42,7 @@ def window_sums(
     Returns:
         C_t, same shape as `costs`.
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp
         >>> costs = jnp.array([1.0, 2.0, 4.0, 8.0])
         >>> starts = jnp.array([True, False, False, True])

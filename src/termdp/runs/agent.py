@@ -179,7 +179,7 @@ class Agent:
     Made by `termdp.load`, `result.agent()`. It needs nothing of the environment or the
     observer it was trained with.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
         >>> import numpy as np

@@ -130,7 +130,7 @@ def evaluate(
         seed: of the evaluation's own randomness.
         params: parameters of your own JAX environment.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
         >>> found = termdp.evaluate(agent, observer=False, episodes=4)

@@ -90,7 +90,7 @@ class Thompson(OptimisticLearner):
             bonuses, and `delta` and `bonus_scale` belong to those.
         resolution: pitch of the planner's lattice; None chooses one.
 
-    Example:
+    Examples:
         >>> from termdp import tabular
         >>> model = tabular.paper_example()
         >>> regret = tabular.Thompson(radius=model.radius).run(model, 200, key=0)

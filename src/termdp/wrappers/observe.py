@@ -258,7 +258,7 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
         An environment with the same API. Its `default_params` hold the game's
         parameters and the observer's; see `ObservedEnvironment.step` for the rest.
 
-    Example:
+    Examples:
         >>> import gymnax, termdp
         >>> game, _ = gymnax.make("CartPole-v1")
         >>> off_centre = lambda observation, action: abs(observation[0])
