@@ -41,6 +41,12 @@ def python_blocks(path):
 WITH_CODE = [str(path.relative_to(ROOT)) for path in DOCUMENTS if python_blocks(path)]
 
 
+def test_code_that_does_not_run_says_why():
+    for path in DOCUMENTS:
+        for match in BLOCK.finditer(path.read_text()):
+            assert match["reason"] is None or len(match["reason"].split()) > 2, path
+
+
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_python_of_the_documents_runs(name, tmp_path, monkeypatch):
     # Networks this small only wait for torch's other threads.

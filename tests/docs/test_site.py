@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, is whole and names every public name."""
+"""The documentation site builds without a warning and names every public name."""
 
 import importlib
 import os
