@@ -307,7 +307,7 @@ def iterate(env, env_params, settings, optimisers, number, state, key):
 
 
 def train(steps=150_000, seed=0, settings=None, every=10, say=print):
-    """Train; gives the mean return over the last tenth of training."""
+    """Train; gives the mean return over the last tenth, and the learned costs."""
     settings = settings or Settings()
     env, env_params = termdp.make("notifier")
     per_iteration = settings.num_envs * settings.rollout_steps
@@ -330,7 +330,7 @@ def train(steps=150_000, seed=0, settings=None, every=10, say=print):
             earned, stopped = per_episode(reports[-every:])
             done = (number + 1) * per_iteration
             say(f"step {done:>6}: return {earned:.2f}, stopped {stopped:.0%}")
-    return per_episode(reports[-max(1, iterations // 10) :])[0]
+    return per_episode(reports[-max(1, iterations // 10) :])[0], state[1]
 
 
 def per_episode(reports):
