@@ -16,7 +16,7 @@ help:
 	@echo "make docs    the documentation site, in site/"
 	@echo "make soak    kills, damaged files, bad input and attacks, for half an hour"
 	@echo "make lock    requirements-dev.lock anew; make hashes compares what pip fetches"
-	@echo "make release the wheel and its bill of materials, in dist/"
+	@echo "make release sdist, wheel and bill of materials, in dist/"
 	@echo "make bench   steps per second of every game, against gymnax and MinAtar"
 
 setup: $(STAMP)
@@ -84,7 +84,9 @@ hashes: setup
 	$(BIN)/python tools/supply_chain.py hashes
 
 release: setup hashes
-	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+	$(BIN)/python -m venv $(VENV)/build
+	$(VENV)/build/bin/python -m pip install --quiet --disable-pip-version-check hatchling
+	$(VENV)/build/bin/python -m hatchling build -d dist
 	$(BIN)/python tools/supply_chain.py sbom dist/termdp.cdx.json
 
 clean:

@@ -14,7 +14,13 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 COPIES = "repository"
-ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
+ALWAYS = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+    "SECURITY.md",
+    "examples/README.md",
+)
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)]*)?\))")
 
 

@@ -40,8 +40,10 @@ def plain(name: str) -> str:
 
 
 def project() -> dict:
-    """What pyproject.toml says."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    """What pyproject.toml says, and the version, which the changelog says."""
+    facts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    return facts | {"version": re.search(r"(?m)^## (\d[\w.]*)", changes)[1]}
 
 
 def name_of(requirement: str) -> str:
