@@ -15,7 +15,7 @@ help:
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make docs    the documentation site, in site/"
 	@echo "make soak    kills, damaged files, bad input and attacks, for half an hour"
-	@echo "make lock    requirements-dev.lock anew; make hashes compares what pip fetches"
+	@echo "make lock    write requirements-dev.lock; make hashes compares what pip fetches"
 	@echo "make release sdist, wheel and bill of materials, in dist/"
 	@echo "make bench   steps per second of every game, against gymnax and MinAtar"
 

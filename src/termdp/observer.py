@@ -180,7 +180,7 @@ def watch(
 
 
 def forget(memory: ObserverMemory, ended: Any, xp: ModuleType = jnp) -> ObserverMemory:
-    """The memory with which those whose episode ended go on: an empty one.
+    """The memory, emptied where an episode ended.
 
     The costs themselves may stay: what is older than the episode is ignored.
     """

@@ -43,7 +43,7 @@ class Memory:
         return f"{what}, delay {self.delay}" if self.delay else what
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The memory as plain data."""
         return {"window": self.window, "leak": self.leak, "delay": self.delay}
 
 

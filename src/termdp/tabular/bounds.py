@@ -4,8 +4,8 @@ Symbols: S states, A actions, H steps, K episodes, L ≥ ‖c‖₂ (bias absorb
 greatest 1/ρ̇, δ the probability of failure, n visits. Bonuses take the visit counts
 `[H, S, A]` and read H, S, A off their shape.
 
-Where the paper contradicts itself the derivation decides; docs/tabular_misprints.md lists the
-places. In particular the local bound carries log² (Corollary, Global Cost Bound), and
+Where the paper contradicts itself the derivation decides; docs/tabular_misprints.md
+lists the places. In particular the local bound carries log² (Corollary, Global Cost Bound), and
 the regret bound 4 · 24 = 96 with √(κ S A H^2.5) and log².
 """
 

@@ -54,7 +54,7 @@ class CostPosterior:
 
     @property
     def standard_deviations(self) -> Array:
-        """Of each cost, `[d]`."""
+        """Standard deviation of each cost, `[d]`."""
         spread = solve_triangular(self.factor, np.eye(len(self.mean)), lower=True)
         return np.sqrt((spread**2).sum(axis=0))
 

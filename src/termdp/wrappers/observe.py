@@ -97,7 +97,7 @@ def _names(parameters: Any) -> list[str]:
 
 @struct.dataclass
 class _Played:
-    """One step of the game, with where to go on and where to begin anew."""
+    """One step of the game: the state it leads to, and the one after a reset."""
 
     reward: jax.Array
     game_over: jax.Array
