@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test coverage check format bench clean services soak lock hashes release
+.PHONY: help setup demo test coverage check format bench clean docs services soak lock hashes release
 
 help:
 	@echo "make setup   prepare $(VENV)"
@@ -13,9 +13,10 @@ help:
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
+	@echo "make docs    the documentation site, in site/"
 	@echo "make soak    kills, damaged files, bad input and attacks, for half an hour"
-	@echo "make lock    requirements-dev.lock anew; make hashes compares what pip fetches"
-	@echo "make release the wheel and its bill of materials, in dist/"
+	@echo "make lock    write requirements-dev.lock; make hashes compares what pip fetches"
+	@echo "make release sdist, wheel and bill of materials, in dist/"
 	@echo "make bench   steps per second of every game, against gymnax and MinAtar"
 
 setup: $(STAMP)
@@ -54,6 +55,9 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir site
+
 bench: setup
 	$(BIN)/python benchmarks/environments.py
 
@@ -80,8 +84,10 @@ hashes: setup
 	$(BIN)/python tools/supply_chain.py hashes
 
 release: setup hashes
-	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+	$(BIN)/python -m venv $(VENV)/build
+	$(VENV)/build/bin/python -m pip install --quiet --disable-pip-version-check hatchling
+	$(VENV)/build/bin/python -m hatchling build -d dist
 	$(BIN)/python tools/supply_chain.py sbom dist/termdp.cdx.json
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis

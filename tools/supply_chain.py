@@ -2,7 +2,7 @@
 
 python tools/supply_chain.py licences        refuse GPL and the unknown at run time
 python tools/supply_chain.py sbom FILE       CycloneDX JSON of what is installed here
-python tools/supply_chain.py lock            requirements-dev.lock anew (needs uv on PATH)
+python tools/supply_chain.py lock            write requirements-dev.lock (needs uv on PATH)
 python tools/supply_chain.py hashes          fetch what the lock names, compare hashes
 """
 
@@ -31,7 +31,7 @@ FORBIDDEN = re.compile(r"(?<!L)GPL|(?<!Lesser )General Public|AGPL|SSPL", re.IGN
 LGPL_AT_RUN_TIME = ("psycopg", "psycopg-binary")
 # torch brings CUDA from some places and a file for CPUs from others: no one hash.
 UNLOCKED = ("torch", "stable-baselines3")
-LOCKED_EXTRAS = ("brax", "gymnax", "onnx", "people", "dev")
+LOCKED_EXTRAS = ("brax", "docs", "gymnax", "onnx", "people", "dev")
 
 
 def plain(name: str) -> str:
@@ -40,8 +40,10 @@ def plain(name: str) -> str:
 
 
 def project() -> dict:
-    """What pyproject.toml says."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    """What pyproject.toml says, and the version, which the changelog says."""
+    facts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    return facts | {"version": re.search(r"(?m)^## (\d[\w.]*)", changes)[1]}
 
 
 def name_of(requirement: str) -> str:

@@ -33,7 +33,7 @@ def gae(
     Returns:
         A_t, `[T, ...]`; the targets of the value function are A_t + V(s_t).
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp
         >>> one = jnp.ones(2)
         >>> gae(one, 0 * one, 0 * one, 0.5 * one, jnp.array([False, True]), 1.0).tolist()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 
 class MissingPackageError(ImportError, ValueError):
-    """What imports expect, and what the command line tells in one sentence."""
+    """An import error that the command line prints as one sentence."""
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ def draft_of(path: Path) -> Iterator[Path]:
     Write a file or a folder there. A kill at any moment leaves the old content or the
     new one, and an error leaves the old.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> with draft_of(Path("notes.txt")) as draft:  # doctest: +SKIP
         ...     draft.write_text("whole or not at all")

@@ -190,7 +190,7 @@ class GridConv(nn.Module):
 
 
 def fastest_rows(features: int) -> int:
-    """Rows of `GridConv` per product (`docs/speed.md`)."""
+    """Rows of `GridConv` per product (`docs/speed_profile.md`)."""
     if jax.default_backend() == "cpu":
         return 1 if features <= 8 else 0
     return 2

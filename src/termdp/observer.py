@@ -78,7 +78,7 @@ class Observer:
             is drawn meanwhile, and a game that ends first wins.
         leak: in (0, 1]; if given, C_t = leak·C_{t−1} + c_t replaces the window.
 
-    Example:
+    Examples:
         >>> observer = Observer(lambda observation, action: 1.0 * (action == 2), bias=4.0)
         >>> observer.replace(window=10).window
         10
@@ -180,7 +180,7 @@ def watch(
 
 
 def forget(memory: ObserverMemory, ended: Any, xp: ModuleType = jnp) -> ObserverMemory:
-    """The memory with which those whose episode ended go on: an empty one.
+    """The memory, emptied where an episode ended.
 
     The costs themselves may stay: what is older than the episode is ignored.
     """

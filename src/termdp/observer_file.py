@@ -173,7 +173,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 def load_observer(path: str | Path) -> Observer:
     """A fitted observer from its file.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> from termdp.observer_file import shipped_path
         >>> with shipped_path() as path:

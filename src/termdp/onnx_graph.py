@@ -142,7 +142,7 @@ class _Graph:
         return output
 
     def name_of(self, value: Any) -> str:
-        """Of a tensor; arrays become constants, equal ones the same."""
+        """Name of a tensor; arrays become constants, equal arrays share one."""
         if isinstance(value, str):
             return value
         array = np.asarray(value)

@@ -5,8 +5,8 @@ Works from an installed package and from bare sources on PYTHONPATH alike.
 
 import os
 import platform
+import re
 import subprocess
-import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ def version_of(package: str) -> str:
 
 
 def _version_in_sources() -> str:
+    """The first heading of the changelog, as pyproject.toml has it."""
     try:
-        text = (_SOURCES.parents[1] / "pyproject.toml").read_text()
-        return str(tomllib.loads(text)["project"]["version"])
-    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        text = (_SOURCES.parents[1] / "CHANGELOG.md").read_text()
+    except OSError:
         return _UNKNOWN
+    found = re.search(r"^## (\d[\w.]*)", text, re.MULTILINE)
+    return found[1] if found else _UNKNOWN
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is read from disk is looked at before it is believed, or takes memory.
+"""Files are checked before they are used: size, kind, fields.
 
 Its size, that it is a plain file, then its fields: each kind of file has a class with
 typed fields, and what that class does not know is refused.

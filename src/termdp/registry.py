@@ -141,7 +141,7 @@ def make(
         (env, params), as gymnax does: `env.reset(key, params)`, `env.step(key, state,
         action, params)`. Changing numbers in `params` does not recompile.
 
-    Example:
+    Examples:
         >>> import jax, termdp
         >>> env, params = termdp.make("breakout", bias=4.0)
         >>> observation, state = env.reset(jax.random.key(0), params)
@@ -222,7 +222,7 @@ def _check_names(
 def register(entry: EnvironmentEntry) -> None:
     """Add an environment: to `termdp.make`, the command line and Gymnasium.
 
-    Example:
+    Examples:
         >>> import dataclasses
         >>> from termdp.registry import EnvironmentEntry, find, register
         >>> calm = dataclasses.replace(

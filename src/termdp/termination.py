@@ -42,7 +42,7 @@ def window_sums(
     Returns:
         C_t, same shape as `costs`.
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp
         >>> costs = jnp.array([1.0, 2.0, 4.0, 8.0])
         >>> starts = jnp.array([True, False, False, True])
@@ -100,7 +100,7 @@ def _direct_sums(costs: jax.Array, window_start: jax.Array) -> jax.Array:
 def _running_sums(
     values: jax.Array, restarts: jax.Array, reverse: bool = False
 ) -> jax.Array:
-    """Cumulative sums along axis 0 that begin anew wherever `restarts` is true."""
+    """Cumulative sums along axis 0 that start again wherever `restarts` is true."""
 
     def combine(
         left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]

@@ -318,7 +318,7 @@ def test_lost_metrics_come_back_from_the_checkpoint(program, whole, tmp_path):
     asked = iter([False, False, True])
     run(program, begin(program, parts), should_stop=lambda: next(asked))
     (parts / "metrics.jsonl").unlink()
-    with pytest.warns(UserWarning, match="made anew from the checkpoint"):
+    with pytest.warns(UserWarning, match="restored from the checkpoint"):
         go_on(program, parts)
     check_same_end(whole, parts)
 

@@ -25,36 +25,35 @@ DOCUMENTED = (
 )
 
 
-def python_blocks(name):
-    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
-
-
-def test_readme_examples_run():
-    blocks = python_blocks("README.md")
-    assert len(blocks) >= 2
-    names = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
-    assert names["info"]["stopped"].dtype == bool
-
-
-PAGES = (
-    "training",
-    "choosing_an_observer",
-    "own_environments",
-    "export",
-    "logs",
-    "sb3",
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>[^>]*) -->\s*)?^```python\n(?P<code>.*?)```",
+    re.DOTALL | re.MULTILINE,
 )
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("name", [f"docs/{page}.md" for page in PAGES])
-def test_examples_of_the_pages_run(name, tmp_path, monkeypatch):
+def python_blocks(path):
+    """The code of a document that runs; what does not run says why, just before it."""
+    found = [match.groupdict() for match in BLOCK.finditer(path.read_text())]
+    return [block["code"] for block in found if not block["reason"]]
+
+
+WITH_CODE = [str(path.relative_to(ROOT)) for path in DOCUMENTS if python_blocks(path)]
+
+
+def test_code_that_does_not_run_says_why():
+    for path in DOCUMENTS:
+        for match in BLOCK.finditer(path.read_text()):
+            assert match["reason"] is None or len(match["reason"].split()) > 2, path
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_python_of_the_documents_runs(name, tmp_path, monkeypatch):
     # Networks this small only wait for torch's other threads.
     torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
     names = {}
-    for block in python_blocks(name):
+    for block in python_blocks(ROOT / name):
         exec(compile(block, name, "exec"), names)
 
 
@@ -66,8 +65,7 @@ def test_docstring_examples_run(name):
 
 
 def test_links_between_documents_lead_somewhere():
-    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    for document in documents:
+    for document in [*ROOT.glob("*.md"), *DOCUMENTS, *(ROOT / "results").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
             if not target.startswith(("http://", "https://")):
                 assert (document.parent / target).exists(), f"{document.name}: {target}"

@@ -1,8 +1,8 @@
 """Versions and commits with and without an installed package or a repository."""
 
 import os
+import re
 import subprocess
-import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def declared():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    """The version that is cited; it is also the newest heading of the changelog."""
+    (line,) = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    return line
 
 
 @pytest.fixture

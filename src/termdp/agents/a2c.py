@@ -33,7 +33,7 @@ class A2CConfig(AdamSettings):
     entropy_coef: float = number(0.01, "Weight of the entropy bonus.", least=0)
 
     def initial_extra(self) -> tuple[()]:
-        """Nothing."""
+        """A2C adapts nothing of its own."""
         return ()
 
     def update(

@@ -1,4 +1,4 @@
-"""Policy and value from one trunk; with a memory (LSTM) where the method asks for it.
+"""Policy and value from one trunk; with a memory (LSTM) if the method has one.
 
 Both networks have the same two ways of use, so that rollouts and updates need not know
 which one they have: `step` for one moment, `unroll` for a segment of time.
@@ -120,7 +120,7 @@ class ActorCritic(nn.Module):
 
 
 class RecurrentActorCritic(nn.Module):
-    """The same with an LSTM between trunk and heads."""
+    """Policy and value with an LSTM between trunk and heads."""
 
     torso: nn.Module
     num_outputs: int

@@ -1,6 +1,6 @@
 """Engine `ray`: the same jobs as Ray tasks; results come back to the driver.
 
-Ray schedules, and runs a task anew when its worker or node dies. The driver alone
+Ray schedules, and runs a task again when its worker or node dies. The driver alone
 writes, once per job, so that nothing is lost or doubled. Ray is imported only here, and
 games only after the cluster was joined: importing them starts JAX, and Ray forks.
 """
@@ -58,7 +58,7 @@ def connect(address: str | None = None) -> Engine:
 
 @contextlib.contextmanager
 def _private_token() -> Iterator[None]:
-    """Whoever has Ray's token may run code here: no one else may read its file."""
+    """Make Ray's token file private: who has the token can run code here."""
     token = Path.home() / ".ray" / "auth_token"
     before = os.umask(0o077)
     try:

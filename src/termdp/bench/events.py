@@ -1,4 +1,4 @@
-"""What an engine tells while it works: both engines speak these words."""
+"""Events that an engine reports while it works; both engines use them."""
 
 import dataclasses
 from typing import Literal

@@ -308,7 +308,7 @@ def shared_env(specs: dict[str, RunSpec]) -> tuple[Any, dict[str, Any]]:
 
 
 def _remembering(params: Any, steps: int) -> Any:
-    """The same observer with room for so many steps: its window may differ."""
+    """The observer with memory for so many steps, so that its window can change."""
     return params.replace(observer=params.observer.replace(capacity=steps))
 
 

@@ -50,7 +50,7 @@ class SweepFolder:
 
     @classmethod
     def reopen(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
-        """Go on with a sweep; begins it if there is nothing yet."""
+        """Resume a sweep, or start it if there is nothing yet."""
         if is_unused(path):
             return cls.create(path, plan, command)
         manifest = read_manifest(path)
@@ -74,7 +74,7 @@ class SweepFolder:
         return store
 
     def save_manifest(self) -> None:
-        """Write the manifest as it stands."""
+        """Write the manifest."""
         write_json(self.path / "manifest.json", self.manifest)
 
     def finished(self) -> set[RunKey]:
@@ -115,7 +115,7 @@ class SweepFolder:
         write_json(with_suffix(stem, ".json"), run.record)
 
     def _check_same_settings(self, plan: Plan) -> None:
-        """What is there must have been made as it would be made now."""
+        """Refuse results that were made with other settings than those of now."""
         wanted = {
             (cell.column.label, cell.row.label): _as_json(cell.settings())
             for cell in plan.cells
@@ -196,7 +196,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(
             f"expected the folder of a benchmark, got {path}: its manifest.json is "
-            f"damaged ({error}); begin anew in another folder"
+            f"damaged ({error}); start in another folder"
         ) from error
     return manifest
 
@@ -204,7 +204,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def command_to_resume(
     manifest: dict[str, Any], path: Path, seeds: int | None = None
 ) -> str:
-    """What to type to go on with a sweep, with so many seeds if given."""
+    """The command that resumes a sweep, with so many seeds if given."""
     try:
         words = shlex.split(manifest["commands"][-1])
     except ValueError:  # not as it was written

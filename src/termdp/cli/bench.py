@@ -152,7 +152,7 @@ def _platform() -> str:
 
 
 def _most_runs(args: Args, plan: Any, platform: str) -> Any:
-    """How many runs a job may hold: as told, or as suits the engine."""
+    """How many runs a job may hold: as given, or what suits the engine."""
     if args.runs_per_job is not None:
         if args.runs_per_job < 1:
             raise ValueError(

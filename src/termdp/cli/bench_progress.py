@@ -54,7 +54,7 @@ class Progress:
         self.began = time.perf_counter()
 
     def hear(self, event: Event) -> None:
-        """Take note of what an engine tells."""
+        """Handle one event of an engine."""
         name = event.job.name
         self.state[name] = event.kind
         self.fraction[name] = event.fraction

@@ -69,7 +69,7 @@ def run(args: Args) -> None:
 
 
 def _who(args: Args, spec: Any) -> str:
-    """Who watches, in a word."""
+    """The observer of the evaluation, in words."""
     if args.no_observer or (args.observer is None and spec.observer is False):
         return "nobody"
     if args.observer is not None:

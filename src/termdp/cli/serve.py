@@ -33,7 +33,7 @@ class Args:
     """Addresses or networks of reverse proxies before this server. Only they are believed
     when they say for whom they ask (X-Forwarded-For)."""
     workers: int = 1
-    """Processes that answer; several need PostgreSQL to be of use (docs/people.md)."""
+    """Processes that answer; more than one need PostgreSQL (docs/people_server.md)."""
     token_days: float = 30
     """How many days an invite link works, and the login that comes of it."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False

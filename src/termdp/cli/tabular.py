@@ -60,7 +60,7 @@ class Args:
     """Factor on the bonuses for rewards and transitions; 1 is the theory."""
 
     cost_bonus_scale: float = 1e-8
-    """Factor on the paper's bonus for costs, which is enormous (docs/tabular.md)."""
+    """Factor on the paper's bonus for costs, a huge one (docs/tabular_regret.md)."""
 
     out: Path | None = None
     """Folder for figures and summary.json (default: runs/tabular-MODEL)."""

@@ -145,7 +145,7 @@ _RUN = ("env", "method", "steps", "seeds", "seed", "preset", "algorithm", "snaps
 
 
 def run(args: Args) -> None:
-    """Train, show progress, save; Ctrl-C saves and says how to go on."""
+    """Train, show progress, save; Ctrl-C saves and says how to resume."""
     if args.no_observer and args.observer is not None:
         raise ValueError("expected --observer or --no-observer, got both")
     if not 0 < args.checkpoint_minutes <= MOST_MINUTES:

@@ -149,7 +149,7 @@ def member_costs(state: CostState, obs: jax.Array, actions: jax.Array) -> jax.Ar
 def precompute_weights(
     state: CostState, obs: jax.Array, actions: jax.Array
 ) -> CostState:
-    """The same ensemble, for loops that call `member_costs` many times."""
+    """The ensemble with precomputed weights, for loops over `member_costs`."""
     prepare = partial(layers.precompute_weights, state.network)
     members = jax.vmap(prepare, in_axes=(0, None, None))
     variables = {"params": state.average.network}

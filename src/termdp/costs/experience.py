@@ -45,7 +45,7 @@ def add(
     labels: jax.Array,
     config: CostConfig,
 ) -> Experience:
-    """With one more rollout; arguments as for `buffer.add`."""
+    """The experience with one more rollout; arguments as for `buffer.add`."""
     rollout = (obs, actions, starts, labels, config)
     if isinstance(experience, KeptStops):
         return kept_stops.add(key, experience, *rollout)

@@ -57,7 +57,8 @@ def sample(
         buffer: where from; must not be empty.
         window: w, traced or not.
         config: settings.
-        pieces: `count_pieces`, for who draws often from the same buffer; None counts.
+        pieces: `count_pieces`, made once for many draws from one buffer; None makes
+            it here.
     """
     if config.draw == "segments":
         first, env = draw_segments(key, buffer, config)

@@ -50,7 +50,7 @@ def image(road: Road, maps: jax.Array) -> jax.Array:
 def _unpack(road: Road, words: jax.Array) -> jax.Array:
     """The visible bits of all words, bool `[rows, number of words]`."""
     # Eight rows at a time: bytes fill four times as many vector slots as words. The
-    # barrier keeps XLA from computing the words anew for every bit (0.15 µs of 0.7).
+    # barrier keeps XLA from computing the words again for every bit (0.15 µs of 0.7).
     columns = jax.lax.optimization_barrier((words >> road.margin).reshape(-1))
     parts = []
     for first in range(0, road.rows, 8):

@@ -124,7 +124,7 @@ class Game(Environment):
     ) -> Any:
         """The observation the agent acts on next, that of `state`.
 
-        A game may draw `state` anew instead of choosing between two observations,
+        A game may draw `state` again instead of choosing between two observations,
         where that is cheaper.
         """
         del state

@@ -5,8 +5,8 @@ the action taken there, and returns 1 or 0; `scale` makes an unpleasant step dea
 with `relief` every harmless step takes a little away again. It reads the board alone, so
 it serves JAX (under `jit` and `vmap`), NumPy and any other copy of the game with
 MinAtar's channels, whatever the board's type (bool, integer, float). Parameters are
-traced: changing them compiles nothing anew. Distances are Chebyshev distances: the 3 × 3
-cells around a cell are within distance 1. Pictures: `docs/costs.md`.
+traced: changing them needs no new compilation. Distances are Chebyshev distances: the
+3 × 3 cells around a cell are within distance 1. Pictures: `docs/costs.md`.
 """
 
 from types import ModuleType

@@ -1,7 +1,7 @@
 """What the four MinAtar games share: actions, sticky actions, words for boards.
 
 The games play exactly as `minatar` 1.0.15 does (K. Young, T. Tian, arXiv:1903.03176),
-proven step by step in `tests/contracts`; the code is written anew for JAX. Two ideas
+proven step by step in `tests/contracts`; the code is our own, in JAX. Two ideas
 make it fast:
 
 * A board is a few integers. Column x of a channel is a word whose bit y says whether

@@ -75,13 +75,13 @@ class Copies:
         check_same_spaces(env)
 
     def reset(self, seed: int) -> np.ndarray:
-        """Begin all episodes anew; the first observations, encoded."""
+        """Reset every copy; gives the first observations, encoded."""
         with self._told():
             observations, _ = self.env.reset(seed=seed)
         return self._encoded(observations)
 
     def step(self, actions: np.ndarray) -> Played:
-        """Play one action in each copy, and begin anew where an episode ended."""
+        """Play one action in each copy, and reset where an episode ended."""
         with self._told():
             seen, rewards, terminated, truncated, infos = self.env.step(
                 self._as_given(actions)

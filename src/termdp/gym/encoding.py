@@ -75,7 +75,7 @@ class Encoding:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the array."""
+        """Type of the encoded numbers."""
         return np.dtype(np.uint8 if self.scaling == "pixels" else np.float32)
 
     def is_single(self, observation: Any) -> bool:

@@ -23,7 +23,7 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         env: the environment to watch.
         observer: who watches; its `cost` gets NumPy observations and actions.
 
-    Example:
+    Examples:
         >>> import gymnasium, termdp
         >>> off_centre = lambda observation, action: abs(observation[0])
         >>> env = termdp.gym.ObserverWrapper(

@@ -36,7 +36,7 @@ def is_gymnasium(env: Any) -> bool:
 
 
 def _in_worker(make: Callable[[], Any]) -> Callable[[], Any]:
-    """The same in a process of its own, which leaves Ctrl-C to the first process."""
+    """Make the environment in a worker process that ignores Ctrl-C."""
 
     def made() -> Any:
         if multiprocessing.parent_process() is not None:
@@ -97,11 +97,11 @@ class GymnasiumSource:
             ) from error
 
     def observation_space(self, params: Any = None) -> Box:
-        """Of the encoded observations."""
+        """Space of the encoded observations."""
         return Box(-np.inf, np.inf, self.encoding.shape, self.encoding.dtype)
 
     def action_space(self, params: Any = None) -> Any:
-        """Of one copy."""
+        """Action space of one copy."""
         return self.single_spaces[1]
 
     def can_copy(self) -> bool:

@@ -221,7 +221,7 @@ def fit(  # noqa: PLR0913 - each is a choice that a user may want to make
         seed: of folds, samples and bootstraps.
         on_progress: called with what is being done.
 
-    Example:
+    Examples:
         >>> import numpy as np, termdp
         >>> rng = np.random.default_rng(0)
         >>> noise = rng.uniform(size=4000)

@@ -26,7 +26,7 @@ from termdp.tabular.likelihood import Parameters, information, maximise
 RIDGE = 1e-3
 # Rows that a model for held-out sessions is fitted to, at most (or all stops).
 MOST_ROWS = 400_000
-# Numbers of the final fit's rows that are kept, instead of made anew in every pass.
+# Numbers of the final fit's rows that are kept, not computed again in every pass.
 MOST_KEPT = 2**25
 
 

@@ -43,7 +43,7 @@ class Memory:
         return f"{what}, delay {self.delay}" if self.delay else what
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The memory as plain data."""
         return {"window": self.window, "leak": self.leak, "delay": self.delay}
 
 
@@ -55,7 +55,7 @@ def remembered(values: np.ndarray, begin: np.ndarray, memory: Memory) -> np.ndar
         begin: where each row's session begins, `[n]`.
         memory: window or leak.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> remembered(np.ones(4), np.array([0, 0, 0, 3]), Memory(window=2))
         array([1., 2., 2., 1.])

@@ -19,7 +19,7 @@ MOST_STEPS = 10**6
 def expanded(
     source: Source, interval: tuple[str, str], roles: Roles, step: float
 ) -> Source:
-    """The same table with one row per time step.
+    """The table with one row per time step.
 
     Args:
         source: the table; the rows of an id follow one another in time.

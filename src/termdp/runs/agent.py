@@ -81,7 +81,7 @@ class AgentCard:
         return dataclasses.replace(self, spec=spec, return_mean=return_mean)
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """The card as plain data, for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
@@ -117,7 +117,7 @@ class AgentCard:
 
     @property
     def distribution(self) -> Distribution:
-        """Of the actions."""
+        """Distribution of the actions."""
         if self.num_actions is not None:
             return Discrete(self.num_actions)
         return Continuous(len(self.action_low), self.action_low, self.action_high)
@@ -179,7 +179,7 @@ class Agent:
     Made by `termdp.load`, `result.agent()`. It needs nothing of the environment or the
     observer it was trained with.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
         >>> import numpy as np
@@ -202,7 +202,7 @@ class Agent:
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
-        """Begin the draws of actions anew."""
+        """Set the seed of the actions that are drawn."""
         self._key, self._draws = jax.random.key(seed), 0
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ _LONGER = 4
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """Sizes and rates of one run; the method and the environment stand apart.
+    """Sizes and rates of one run, without its method and environment.
 
     Attributes:
         algorithm: how the policy is improved (ALG-PG), with its own settings.
@@ -81,7 +81,7 @@ class TrainConfig:
         return iterations
 
     def for_method(self, method: Method) -> "TrainConfig":
-        """The same with the cost learner that a method asks for.
+        """The config with the cost learner that a method needs.
 
         A scorer of whole episodes has one network, and learns from the newest steps as
         they came: a stop that is kept has its window, not its episode. What it adds up
@@ -226,7 +226,7 @@ def _make_algorithm(algorithm: Any, chosen: dict[str, Any], given: Any) -> Any:
 
 
 def _of(settings: type, numbers: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Those of the numbers that a settings class has."""
+    """The given numbers that belong to a settings class."""
     return {
         name: numbers[prefix + name]
         for name in numbers_of(settings)
@@ -310,7 +310,7 @@ def split_numbers(
 
 
 def flat_numbers(method: Method, config: TrainConfig) -> dict[str, Any]:
-    """All numbers of a run by flat name: what decides how it goes on."""
+    """All numbers of a run by flat name."""
     parts = (("", method), ("", config.algorithm), ("", config))
     flat = {
         prefix + name: getattr(part, name)

@@ -166,7 +166,7 @@ def of_rollout(
 
 
 def prepared(costs: Any, observations: Any, actions: Any) -> Any:
-    """The same networks, for loops that call them many times."""
+    """The cost networks with precomputed weights, for loops."""
     if isinstance(costs.network, EpisodeScorer):
         memory = costs.network.initial_memory(jnp.shape(observations)[:1])
         inputs = (memory, observations, actions)
@@ -176,7 +176,7 @@ def prepared(costs: Any, observations: Any, actions: Any) -> Any:
 
 
 def _weights(costs: Any) -> Any:
-    """Of a scorer, which is alone; with precomputed weights if there are any."""
+    """Weights of the single episode scorer, precomputed ones if there are any."""
     alone = jax.tree.map(lambda leaf: leaf[0], costs.average.network)
     return costs.variables or {"params": alone}
 

@@ -87,7 +87,7 @@ class Evaluation:
         return float(np.mean(self.ends == end))
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """The evaluation as plain data, for JSON."""
         interval = self.return_interval
         return {
             "episodes": len(self.returns),
@@ -131,7 +131,7 @@ def evaluate(
         seed: of the evaluation's own randomness.
         params: parameters of your own JAX environment.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> agent = termdp.train("recommender", "pg", steps=2048).agent()
         >>> found = termdp.evaluate(agent, observer=False, episodes=4)
@@ -434,7 +434,7 @@ def watch_episode(
 
 
 def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
-    """The same in a Gymnasium environment that draws itself."""
+    """One episode of a Gymnasium environment that draws itself."""
     if env.render_mode != "rgb_array":
         raise ValueError(
             "expected an environment that draws itself, got one without "

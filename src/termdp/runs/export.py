@@ -108,7 +108,7 @@ def one_step(agent: Agent, inputs: Arrays) -> dict[str, jax.Array]:
 
 @dataclass
 class _Drawn:
-    """A distribution that draws with noise from outside, and tells what it was.
+    """A distribution that draws with noise from outside, and records its parameters.
 
     Noise 0 gives the most probable action. Gumbel noise (discrete) or normal noise
     (continuous) gives one drawn from the distribution.

@@ -90,7 +90,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> tuple["RunFolder", RunSpec]:
-        """An existing run and what it was asked for."""
+        """Open an existing run."""
         folder = cls(path)
         spec = folder._record().spec
         if isinstance(spec.observer, str):
@@ -124,7 +124,7 @@ class RunFolder:
             made_by = made.get("termdp") if isinstance(made, dict) else None
             raise ValueError(
                 f"expected a run of format {FORMAT}, but {self.path} has format "
-                f"{found!r:.20}: train it anew, or read it with termdp "
+                f"{found!r:.20}: train it again, or read it with termdp "
                 f"{made_by or 'an older version'!s:.20}"
             )
         try:
@@ -138,7 +138,7 @@ class RunFolder:
         return record
 
     def extend(self, steps: int) -> None:
-        """Write down that the run goes on to more steps; its summary is out of date."""
+        """Record that the run continues for more steps; its summary is out of date."""
         record = self._record()
         spec = dataclasses.replace(record.spec, steps=steps)
         record = msgspec.structs.replace(record, spec=spec)
@@ -155,7 +155,7 @@ class RunFolder:
     def set_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
         """Let the file hold these lines alone: those written after a checkpoint go.
 
-        Lines that were lost or changed are written anew, with a warning.
+        Lines that were lost or changed are restored, with a warning.
         """
         wanted = _as_lines(lines).encode()
         found = b""
@@ -163,7 +163,7 @@ class RunFolder:
             found = file.read(len(wanted) + 1)
         if found[: len(wanted)] != wanted:
             warnings.warn(
-                f"{self.metrics} is not as it was written: it is made anew from the "
+                f"{self.metrics} is not as it was written: it is restored from the "
                 "checkpoint",
                 stacklevel=2,
             )
@@ -203,7 +203,7 @@ def check_unbegun(path: Path) -> None:
 
 
 def _is_unbegun(path: Path) -> bool:
-    """Whether a run may begin in a folder: nothing is there but what a kill left."""
+    """Whether a run may start in a folder: it holds nothing but a kill's leftovers."""
     if is_unused(path):
         return True
     if not path.is_dir() or not (path / LOCK).exists():

@@ -49,7 +49,7 @@ class Recipe:
 
 @struct.dataclass
 class TrainState:
-    """All that training changes: save this, and training goes on as if never stopped.
+    """Everything that training changes: saved, it resumes training exactly.
 
     Attributes:
         key: of all randomness to come.

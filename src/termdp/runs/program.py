@@ -65,7 +65,7 @@ class Job:
 
     @property
     def distribution(self) -> Distribution:
-        """Of the actions."""
+        """Distribution of the actions."""
         return for_action_space(self.env.action_space(self.params))
 
     @property
@@ -136,7 +136,7 @@ def initial_memory(recipe: Recipe, max_window: int) -> jax.Array | None:
 def state_at(
     recipe: Recipe, rollout_state: RolloutState, keys: Any, max_window: int
 ) -> TrainState:
-    """The state of one run whose environments stand somewhere.
+    """The state of one run, given the state of its environments.
 
     Args:
         recipe: networks, optimiser, sizes.
@@ -248,7 +248,7 @@ class TrainProgram:
         self.compile_seconds += time.perf_counter() - began
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def _compile_init(self) -> None:
         self._compiled_start = self._start.lower(self._keys(), self.params).compile()

@@ -1,4 +1,4 @@
-"""The one loop on the host: compile, begin, advance in chunks, look, save, tell.
+"""The loop on the host: compile, start, advance in chunks, check, save, report.
 
 Training, benchmarks and the demo all run here. The device works in chunks of iterations;
 between them the host checks that all is finite, writes metrics and checkpoints, and calls
@@ -146,7 +146,7 @@ class Runner:
         return state
 
     def _restored(self) -> TrainState | None:
-        """The newest checkpoint's state; None if the run has yet to begin."""
+        """The newest checkpoint's state; None if the run has not started."""
         if self.folder is None:
             return None
         if not checkpoint.complete(self.folder.checkpoints):
@@ -176,7 +176,7 @@ class Runner:
             raise ValueError(
                 f"expected checkpoints in {folder.checkpoints}, but they are gone while "
                 "other files show that the run was under way: it cannot go on. Put them "
-                "back, or train anew in another folder"
+                "back, or train from the start in another folder"
             )
         folder.set_metrics([])
 
@@ -196,7 +196,7 @@ class Runner:
         return min(self.chunk, self.total - self.done, max(1, affordable))
 
     def _take(self) -> None:
-        """Read the reports of the chunk that is under way, check, write, tell."""
+        """Read the reports of the running chunk; check, write, report progress."""
         if self._pending is None:
             return
         new = self.program.unpack(self._pending)
@@ -314,7 +314,7 @@ def joined(before: Reports, new: Reports) -> Reports:
 
 
 def configuration(job: Job) -> dict[str, Any]:
-    """All that decides how a run goes on, as plain data."""
+    """Everything that a resumed run must have in common, as plain data."""
     method = job.methods[0]
     return {
         **flat_numbers(method, job.config),
@@ -324,7 +324,7 @@ def configuration(job: Job) -> dict[str, Any]:
 
 
 def check_same_configuration(before: dict[str, Any] | None, job: Job) -> None:
-    """Refuse to go on with other numbers than the run began with."""
+    """Refuse to resume with other numbers than the run started with."""
     now = configuration(job)
     differing = [name for name in now if before and before.get(name) != now[name]]
     if differing:

@@ -131,7 +131,7 @@ class RunSpec:
         return method.for_environment(env_id or self.env)
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """The spec as plain data, for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 

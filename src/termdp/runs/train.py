@@ -97,7 +97,7 @@ def train(  # noqa: PLR0913 - what users give by name
         A `Result`; `result.summary["seeds"][0]["return_mean"]` is the score, and
         `result.agent()` acts.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> result = termdp.train("recommender", "pg", steps=2048, learning_rate=1e-3)
         >>> result.summary["steps"]
@@ -246,7 +246,7 @@ def load(path: str | Path, seed: int | None = None) -> Agent:
         path: the folder, the file, or a name that `termdp agents` lists.
         seed: which of a run's seeds; None for the one with the best return.
 
-    Example:
+    Examples:
         >>> import termdp
         >>> agent = termdp.load("breakout/termpg")
         >>> action, state = agent.predict(observation)  # doctest: +SKIP

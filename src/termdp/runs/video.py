@@ -33,7 +33,7 @@ def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]
 
 
 def gymnasium_frames(watched: Watched) -> list[np.ndarray]:
-    """The same, of an environment that drew itself."""
+    """A film of an environment that drew itself."""
     known = panels(watched)
     return film(watched.states, known) if known else watched.states
 

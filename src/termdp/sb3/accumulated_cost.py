@@ -149,7 +149,7 @@ class AccumulatedCost(VecEnvWrapper):
 
 
 class AccumulatedCostWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
-    """The same around one Gymnasium environment, for loops with `model.predict`.
+    """`AccumulatedCost` for one Gymnasium environment, for loops with `predict`.
 
     Args:
         env: the environment, with or without an observer.

@@ -85,10 +85,10 @@ class JaxVecEnv(VecEnv):
         return seen, rewards.astype(np.float32), ended, infos
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The same for all copies."""
+        """An attribute; it is the same for all copies."""
         value = getattr(self.vector_env, attr_name)
         return [value for _ in self._get_indices(indices)]
 
@@ -98,7 +98,7 @@ class JaxVecEnv(VecEnv):
         """Refused: copies have no attributes of their own."""
         raise ValueError(
             f"expected attributes that copies have of their own, got {attr_name!r}: make "
-            "the environments anew with other numbers"
+            "new environments with other numbers"
         )
 
     def env_method(

@@ -48,7 +48,7 @@ class TermPG(PPO):
         cost_kwargs: numbers of the cost learner (`termdp.costs.config.CostConfig`).
         **kwargs: all that PPO takes; `gamma` is the constant part of the discount.
 
-    Example:
+    Examples:
         >>> import gymnasium, termdp
         >>> from termdp.sb3 import TermPG
         >>> off_centre = termdp.Observer(lambda obs, action: abs(obs[0]), bias=8.0)

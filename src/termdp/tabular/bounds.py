@@ -4,8 +4,8 @@ Symbols: S states, A actions, H steps, K episodes, L ≥ ‖c‖₂ (bias absorb
 greatest 1/ρ̇, δ the probability of failure, n visits. Bonuses take the visit counts
 `[H, S, A]` and read H, S, A off their shape.
 
-Where the paper contradicts itself the derivation decides; docs/tabular.md lists the
-places. In particular the local bound carries log² (Corollary, Global Cost Bound), and
+Where the paper contradicts itself the derivation decides; docs/tabular_misprints.md
+lists the places. In particular the local bound carries log² (Corollary, Global Cost Bound), and
 the regret bound 4 · 24 = 96 with √(κ S A H^2.5) and log².
 """
 
@@ -108,7 +108,7 @@ def global_cost_bound(
     12 √(κ S A H^2.5) (L + 1)^1.5 log²(4/δ · (1 + k (L + ½) / (16 S² A² √H))).
 
     The printed exponent of L + 1 does not follow from the lemma before it, which gives
-    (L√H + 1)²; see `global_cost_bound_derived` and docs/tabular.md.
+    (L√H + 1)²; see `global_cost_bound_derived` and docs/tabular_misprints.md.
 
     Args:
         shape: (H, S, A).

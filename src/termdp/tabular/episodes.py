@@ -86,7 +86,7 @@ def simulate(
         random_rewards: draw each reward from {0, 1} with the model's mean; otherwise
             the mean itself is paid.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from termdp import tabular
         >>> model = tabular.chain()

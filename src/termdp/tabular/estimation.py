@@ -86,7 +86,7 @@ def fit_costs(  # noqa: PLR0913 - all of them are choices a user may want to mak
             each of them once.
         start: an earlier estimate to start from, which saves time.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from termdp import tabular
         >>> model = tabular.paper_example()

@@ -26,7 +26,7 @@ def evaluate(model: TerMDP, policy: object, max_moves: int = MAX_MOVES) -> float
             `[H, S, A]`, or a function `(h, state, accumulated) -> action`.
         max_moves: give up with an error when one step has more moves than this.
 
-    Example:
+    Examples:
         >>> from termdp import tabular
         >>> model = tabular.chain()
         >>> best = tabular.plan(model)

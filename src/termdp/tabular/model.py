@@ -51,7 +51,7 @@ class TerMDP:
         initial: distribution of the first state, `[S]`, or the number of one state.
         window: the observer remembers the last `window` steps; None means all of them.
 
-    Example:
+    Examples:
         >>> model = TerMDP(
         ...     transition=[[[1.0]]], reward=[[1.0]], cost=[[0.0]], bias=0.0,
         ...     horizon=2, initial=0,

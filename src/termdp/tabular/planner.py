@@ -26,7 +26,7 @@ def plan(
         A plan with `value`, `value_at(h, s, accumulated)`, `act(h, s, accumulated)` and
         `error_bound`. Steps h count from 1; `accumulated` is the cost before step h.
 
-    Example:
+    Examples:
         >>> from termdp import tabular
         >>> model = tabular.paper_example()
         >>> best = tabular.plan(model)

@@ -113,7 +113,7 @@ class TermCRL(OptimisticLearner):
         cost_set: "bonus" is the paper's; "ofuglb" and "mixture" are likelihood-ratio
             sets, whose half-widths then are the bonus (`termdp.tabular.confidence`).
 
-    Example:
+    Examples:
         >>> from termdp import tabular
         >>> model = tabular.paper_example()
         >>> agent = tabular.TermCRL(radius=model.radius, bonus_scale=0.01)

@@ -54,7 +54,7 @@ class CostPosterior:
 
     @property
     def standard_deviations(self) -> Array:
-        """Of each cost, `[d]`."""
+        """Standard deviation of each cost, `[d]`."""
         spread = solve_triangular(self.factor, np.eye(len(self.mean)), lower=True)
         return np.sqrt((spread**2).sum(axis=0))
 
@@ -90,7 +90,7 @@ class Thompson(OptimisticLearner):
             bonuses, and `delta` and `bonus_scale` belong to those.
         resolution: pitch of the planner's lattice; None chooses one.
 
-    Example:
+    Examples:
         >>> from termdp import tabular
         >>> model = tabular.paper_example()
         >>> regret = tabular.Thompson(radius=model.radius).run(model, 200, key=0)

@@ -1,4 +1,4 @@
-"""What is asked of an environment and a cost before somebody watches in JAX.
+"""Checks of an environment and a cost before an observer is put around in JAX.
 
 Both are traced once, with shapes only. What cannot work is refused in one sentence: what
 was expected, what came, how to fix it.

@@ -97,7 +97,7 @@ def _names(parameters: Any) -> list[str]:
 
 @struct.dataclass
 class _Played:
-    """One step of the game, with where to go on and where to begin anew."""
+    """One step of the game: the state it leads to, and the one after a reset."""
 
     reward: jax.Array
     game_over: jax.Array
@@ -258,7 +258,7 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
         An environment with the same API. Its `default_params` hold the game's
         parameters and the observer's; see `ObservedEnvironment.step` for the rest.
 
-    Example:
+    Examples:
         >>> import gymnax, termdp
         >>> game, _ = gymnax.make("CartPole-v1")
         >>> off_centre = lambda observation, action: abs(observation[0])

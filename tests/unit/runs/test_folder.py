@@ -130,7 +130,7 @@ def test_lost_or_changed_metrics_are_made_anew(tmp_path, create, lose):
     rows = [{"step": 1}, {"step": 2}]
     folder.append_metrics(rows)
     lose(folder.metrics)
-    with pytest.warns(UserWarning, match="is not as it was written: it is made anew"):
+    with pytest.warns(UserWarning, match="is not as it was written: it is restored"):
         folder.set_metrics(rows)
     assert lines_of(folder) == rows
 
