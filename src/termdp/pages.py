@@ -83,14 +83,12 @@ class Picture:
         caption: what it shows.
         width: in pixels, for a drawing on white; None for the picture's own.
         meaning: what follows from it, in a sentence or two; empty for nothing.
-        title: a heading above it; empty for none.
     """
 
     source: str
     caption: str
     width: int | None = None
     meaning: str = ""
-    title: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,19 +167,16 @@ class Page:
         self._parts.append(("picture", Picture(source, caption, width, meaning)))
 
     def plots(self, drawings: Sequence[tuple[bytes, str]], caption: str) -> None:
-        """Drawings on white, as (svg, what it shows), side by side where there is room."""
+        """Drawings on white, as (svg, what it shows), side by side if there is room."""
         found = [
             Picture(_url(svg, "svg+xml"), words, round(_svg_points(svg)))
             for svg, words in drawings
         ]
         self._parts.append(("plots", (found, caption)))
 
-    def films(self, films: Sequence[tuple[bytes, str, str]]) -> None:
-        """Films that start together, as (GIF, title, what one sees)."""
-        found = [
-            Picture(_url(data, "gif"), words, title=title)
-            for data, title, words in films
-        ]
+    def films(self, films: Sequence[tuple[bytes, str]]) -> None:
+        """Films that start together, as (GIF, what one sees)."""
+        found = [Picture(_url(data, "gif"), words) for data, words in films]
         self._parts.append(("films", found))
 
     def figure(self, data: bytes, kind: str, caption: str) -> None:

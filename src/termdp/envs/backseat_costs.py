@@ -1,4 +1,4 @@
-"""What makes Backseat Driver's passenger uneasy: collecting coins."""
+"""What makes Backseat Driver's passenger uneasy: collecting coins, changing lanes."""
 
 from typing import Any
 
@@ -68,6 +68,27 @@ class BackseatCoinCost:
     def _mask(self, rows: tuple[int, ...]) -> int:
         """These rows as bits."""
         return sum(1 << (row - self.road.near_rows.start) for row in rows)
+
+
+@struct.dataclass
+class BackseatLaneChangeCost:
+    """What a lane change costs; a change off the road is none.
+
+    Attributes:
+        road: sizes and speeds of the game that is watched (`env.road`).
+        scale: the cost of changing, if it is not to be 1.
+        relief: what any other step takes away.
+    """
+
+    road: Road = struct.field(pytree_node=False, default=Road())
+    scale: Any = 1.0
+    relief: Any = 0.0
+
+    def __call__(self, observation: Any, action: Any) -> Any:
+        """The cost of one unbatched pair, a float32 scalar."""
+        xp: Any = jnp if isinstance(observation, jax.Array) else np
+        lane = xp.any(cells(self.road, observation)[:, :, 0], axis=0)
+        return charged(self, xp.any(_moved(xp, lane, action) != lane))
 
 
 def _pick(xp: Any, words: Any, lane: Any) -> tuple[Any, Any]:

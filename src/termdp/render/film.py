@@ -73,18 +73,23 @@ class Film:
     Attributes:
         scenes: one or more.
         look: sizes.
+        frames: how many frames, if more than the longest scene has: to keep step with
+            another film.
+        steps: length of the time axis, likewise.
     """
 
     scenes: Sequence[Scene]
     look: Look = Look()
+    frames: int = 0
+    steps: int = 0
 
     def __len__(self) -> int:
         """How many frames there are."""
-        return max(len(scene.pictures) for scene in self.scenes)
+        return max(self.frames, *(len(scene.pictures) for scene in self.scenes))
 
     def frame(self, number: int) -> np.ndarray:
         """One of them, counted from 0, `uint8 [height, width, 3]`."""
-        steps = max(scene.steps for scene in self.scenes)
+        steps = max(self.steps, *(scene.steps for scene in self.scenes))
         return np.hstack(
             _equally_high([_frame(s, number, steps, self.look) for s in self.scenes])
         )

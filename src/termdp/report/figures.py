@@ -49,7 +49,8 @@ MOST_PANELS_IN_A_ROW = 4
 
 
 @contextlib.contextmanager
-def _drawing() -> Iterator[Any]:
+def drawing() -> Iterator[Any]:
+    """Matplotlib's pyplot in the reports' style."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -79,7 +80,7 @@ def learning_curves(
 ) -> Any:
     """Return while training: mean over seeds and its 95% interval, per environment."""
     palette = colours(results.rows)
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axes = panels(plt, len(columns))
         handles: dict[str, Any] = {}
         for axis, column in zip(axes, columns, strict=True):
@@ -150,7 +151,7 @@ def final_scores(results: Results, columns: Sequence[str]) -> Any:
     """Every seed's final return, the mean and its interval, per environment."""
     rows = [r for r in results.rows if any(results.has(c, r) for c in columns)]
     palette = colours(results.rows)
-    with _drawing() as plt:
+    with drawing() as plt:
         height = 0.75 + 0.2 * len(rows)
         figure, axes = panels(plt, len(columns), (PANEL[0], height))
         for index, (axis, column) in enumerate(zip(axes, columns, strict=True)):
@@ -210,7 +211,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
         ("P(better than PG)", findings.probability_pg, 0.5),
         ("P(better than best PG)", findings.probability_best, 0.5),
     )
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axes = plt.subplots(
             1, 3, figsize=(9.6, 1.0 + 0.24 * len(rows)), sharey=True
         )
@@ -252,7 +253,7 @@ def improvements(findings: Findings) -> Any | None:
     shown = [best for best in findings.best if math.isfinite(best.relative.low)]
     if not shown:
         return None
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axis = plt.subplots(figsize=(7.6, 0.9 + 0.34 * len(shown)))
         axis.axvline(0.0, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
         for place, best in enumerate(shown):
@@ -323,7 +324,7 @@ def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | Non
     if not shown:
         return None
     palette = column_colours(results.columns)
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axes = plt.subplots(1, 2, figsize=(8.2, 2.7))
         handles = {}
         for axis, name in zip(axes, ("cost_rmse", "cost_corr"), strict=True):
@@ -380,7 +381,7 @@ def save(figure: Any, folder: Path, name: str) -> bytes:
 def method_legend(rows: Sequence[str]) -> Any:
     """Every method's name, colour and marker."""
     palette = colours(rows)
-    with _drawing() as plt:
+    with drawing() as plt:
         figure = plt.figure(figsize=(8.4, 0.1 + 0.27 * math.ceil(len(rows) / 3)))
         handles = [
             plt.Line2D([], [], color=palette[row], marker=marker(row), lw=2)

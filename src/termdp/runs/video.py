@@ -23,8 +23,18 @@ def check_suffix(path: Path) -> None:
         )
 
 
-def episode_scene(watched: Watched, env_id: str, game: Any, title: str) -> Scene:
-    """An episode of one of the package's games, with what happens between steps."""
+def episode_scene(
+    watched: Watched, env_id: str, game: Any, title: str, per_step: int | None = None
+) -> Scene:
+    """An episode of one of the package's games, with what happens between steps.
+
+    Args:
+        watched: the episode.
+        env_id: of the game.
+        game: the game.
+        title: who plays.
+        per_step: pictures of a step; None for as many as there are.
+    """
     entry = find(env_id)
     draw = entry.drawer(game)
     pictures: list[Any] = []
@@ -35,6 +45,8 @@ def episode_scene(watched: Watched, env_id: str, game: Any, title: str) -> Scene
         pictures.append(draw(state, observation))
         if entry.moves is not None:
             moves = entry.moves(game, state, action)
+            every = len(moves) // (per_step or len(moves))
+            moves = moves[every - 1 :: every]
             pictures += moves[:-1]
     return _scene(watched, [*pictures, *moves[-1:]], title, max(len(moves), 1))
 
