@@ -219,6 +219,11 @@ class Page:
 TEMPLATES = Path(__file__).parent / "templates"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: 1 environment, 2 environments."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @functools.cache
 def _script() -> str:
     return (TEMPLATES / "page.js").read_text(encoding="utf-8")

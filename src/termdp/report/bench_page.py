@@ -4,13 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from termdp.pages import Page, Table
+from termdp.pages import Page, Table, counted
 from termdp.report import figures, meanings
 from termdp.report.analysis import BASELINE, CEILING, Findings
 from termdp.report.detail_tables import detail_tables, observer_table, time_table
 from termdp.report.names import (
     column_name,
-    counted,
     has_usual_discount,
     method_name,
 )

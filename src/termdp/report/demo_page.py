@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from termdp.pages import Page, Table
+from termdp.pages import Page, Table, counted
 from termdp.render.film import Film, Look, Scene, save_gif
 from termdp.report import figures
 from termdp.report.demo import (
@@ -21,7 +21,7 @@ from termdp.report.demo import (
     verdict,
 )
 from termdp.report.demo_figures import cost_figure, learning_figures
-from termdp.report.names import counted, method_name
+from termdp.report.names import method_name
 from termdp.runs.evaluate import Watched
 from termdp.runs.video import episode_scene
 

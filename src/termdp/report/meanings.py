@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from termdp.pages import counted
 from termdp.report.analysis import BASELINE, Findings
-from termdp.report.names import column_name, counted, method_name
+from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
 from termdp.report.tables import number
 from termdp.report.words import best_sentences, listed

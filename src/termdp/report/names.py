@@ -230,8 +230,3 @@ def _different(wanted: Mapping[str, str | None]) -> dict[str, str]:
             free = [colour for colour in spare if colour not in found.values()]
             found[name] = (free or spare)[0]
     return {name: found[name] for name in wanted}
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 environment, 2 environments."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -8,20 +8,22 @@ OUT/NAME/index.html         the page of a fit (`termdp fit`, `termdp studies fit
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from termdp.pages import Cell, Page, Table
-from termdp.reading import MEGABYTE, read_json, read_small
+from termdp.pages import Cell, Page, Table, counted
+from termdp.reading import MEGABYTE, read_small
 from termdp.report import bench_page, figures
 from termdp.report.analysis import analyse
-from termdp.report.names import counted, in_order
+from termdp.report.names import in_order
 from termdp.report.results import load
 from termdp.report.words import conclusions
 
 MOST_FINDINGS = 3
 _MOST_PAGE = 64 * MEGABYTE
 HOME = "../index.html"
+Kind = TypeVar("Kind")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _benchmark(folder: Path, name: str, out: Path) -> Entry:
 
 
 def _log_fit(folder: Path, name: str, out: Path) -> Entry:
-    fit = read_json(folder / "fit.json", LogFit)
+    fit = _read(folder / "fit.json", LogFit)
     about = (
         f"An observer fitted to a log: {counted(fit.stops, 'stop')} in "
         f"{counted(fit.sessions, 'session')}, {fit.steps:,} steps."
@@ -154,13 +156,23 @@ def _log_fit(folder: Path, name: str, out: Path) -> Entry:
 
 
 def _study_fit(folder: Path, name: str, out: Path) -> Entry:
-    fit = read_json(folder / "summary.json", StudyFitSummary)
+    fit = _read(folder / "summary.json", StudyFitSummary)
     about = (
         f"Observers fitted to the study {fit.study}: {counted(fit.stops, 'stop')} in "
         f"{counted(fit.reviews, 'review')}."
     )
     window = f"The saved observers remember {counted(fit.window, 'step')}."
     return Entry(name, "fit of a study", _copied(folder, name, out), about, [window])
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind:
+    """The few numbers that the first page needs; a fit's file has many more."""
+    try:
+        return msgspec.json.decode(read_small(path), type=kind)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"expected what termdp wrote in {path}, but {error}: make the fit anew"
+        ) from error
 
 
 _MAKERS: dict[str, Callable[[Path, str, Path], Entry]] = {

@@ -1,6 +1,7 @@
 """What the numbers support, in words: nothing is claimed whose interval holds zero."""
 
 from termdp.intervals import Interval, difference
+from termdp.pages import counted
 from termdp.provenance import version_of
 from termdp.report.analysis import (
     BASELINE,
@@ -9,7 +10,7 @@ from termdp.report.analysis import (
     Findings,
     counterpart,
 )
-from termdp.report.names import column_name, counted, method_name
+from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
 from termdp.report.tables import number, percent
 
