@@ -55,7 +55,7 @@ def test_costs_are_compared_step_by_step(small):
     settings, results, _ = small
     truths, guesses = demo.cost_pairs(results)
     assert len(truths) == settings.seeds
-    assert all(((t == 0) | (t == demo.CHANGE_COST)).all() for t in truths)
+    assert all(((t == 0) | (t == demo.TURN_COST)).all() for t in truths)
     assert [t.shape for t in truths] == [g.shape for g in guesses]
     assert all(np.isfinite(g).all() and g.std() > 0 for g in guesses)
 

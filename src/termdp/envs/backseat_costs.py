@@ -1,4 +1,4 @@
-"""What makes Backseat Driver's passenger uneasy: collecting coins, changing lanes."""
+"""What makes Backseat Driver's passenger uneasy: collecting coins, steering."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
+from termdp.envs.backseat import LEFT, RIGHT, STAY, BackseatDriver
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
 from termdp.envs.backseat_view import NUM_MAPS, cells
 from termdp.envs.cost_functions import charged
@@ -71,24 +71,21 @@ class BackseatCoinCost:
 
 
 @struct.dataclass
-class BackseatLaneChangeCost:
-    """What a lane change costs; a change off the road is none.
+class BackseatSteeringCost:
+    """What a turn of the wheel costs, to the left or right, whether there is road or not.
 
     Attributes:
-        road: sizes and speeds of the game that is watched (`env.road`).
-        scale: the cost of changing, if it is not to be 1.
+        scale: the cost of steering, if it is not to be 1.
         relief: what any other step takes away.
     """
 
-    road: Road = struct.field(pytree_node=False, default=Road())
     scale: Any = 1.0
     relief: Any = 0.0
 
     def __call__(self, observation: Any, action: Any) -> Any:
         """The cost of one unbatched pair, a float32 scalar."""
         xp: Any = jnp if isinstance(observation, jax.Array) else np
-        lane = xp.any(cells(self.road, observation)[:, :, 0], axis=0)
-        return charged(self, xp.any(_moved(xp, lane, action) != lane))
+        return charged(self, xp.asarray(action != STAY))
 
 
 def _pick(xp: Any, words: Any, lane: Any) -> tuple[Any, Any]:

@@ -13,8 +13,7 @@ import jax
 import numpy as np
 
 from termdp.costs import ensemble
-from termdp.envs.backseat_costs import BackseatLaneChangeCost
-from termdp.envs.backseat_road import Road
+from termdp.envs.backseat_costs import BackseatSteeringCost
 from termdp.intervals import mean_interval
 from termdp.observer import Observer
 from termdp.report.names import method_name
@@ -35,7 +34,7 @@ METHODS = ("pg", "termpg", "oracle")
 ENVIRONMENT = "backseat"
 # A short road of three lanes: small networks, so that minutes are enough.
 ROAD = {"lanes": 3, "rows": 13, "agent_row": 8}
-CHANGE_COST, WINDOW, BIAS = 0.5, 60, 8.0
+TURN_COST, WINDOW, BIAS = 0.5, 60, 8.0
 LONGEST_FILM = 400
 CLOSE_ENOUGH = 0.03  # a ride whose return is within this share of the mean is typical
 MOST_TRIALS = 24
@@ -51,7 +50,7 @@ class DemoSettings:
         episodes: fresh episodes per method and seed for the final comparison.
     """
 
-    steps: int = 150_000
+    steps: int = 120_000
     seeds: int = 3
     episodes: int = 128
 
@@ -92,9 +91,8 @@ class DemoResults:
 
 
 def passenger() -> Observer:
-    """Each lane change makes them a little queasier, and it takes long to pass."""
-    cost = BackseatLaneChangeCost(road=Road(**ROAD), scale=CHANGE_COST)
-    return Observer(cost, window=WINDOW, bias=BIAS)
+    """Each turn of the wheel makes them a little queasier, and it takes long to pass."""
+    return Observer(BackseatSteeringCost(TURN_COST), window=WINDOW, bias=BIAS)
 
 
 def run_demo(

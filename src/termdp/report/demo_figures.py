@@ -85,7 +85,7 @@ def cost_figure(truths: Sequence[np.ndarray], guesses: Sequence[np.ndarray]) -> 
                 )
         level = max(float(truth.max()) for truth in truths)
         for value, words in (
-            (level, "true cost of a lane change"),
+            (level, "true cost of steering"),
             (0.0, "of going on"),
         ):
             axis.axhline(value, color="#3a4152", lw=1, ls=(0, (4, 3)))
@@ -99,7 +99,7 @@ def cost_figure(truths: Sequence[np.ndarray], guesses: Sequence[np.ndarray]) -> 
         axis.set_xticks(range(len(truths)), [f"seed {i}" for i in range(len(truths))])
         axis.set_xlim(-0.5, len(truths) - 0.5)
         axis.set_ylabel("learned cost")
-        axis.scatter([], [], s=20, color=colour, label="changes lane")
+        axis.scatter([], [], s=20, color=colour, label="steers")
         axis.scatter([], [], s=20, color="#5b6478", label="goes straight on")
         figure.legend(loc="outside upper center", ncols=2, fontsize=10)
         return figure

@@ -10,7 +10,7 @@ from termdp.render.film import Film, Look, Scene, save_gif
 from termdp.report import figures
 from termdp.report.demo import (
     BIAS,
-    CHANGE_COST,
+    TURN_COST,
     ENVIRONMENT,
     METHODS,
     WINDOW,
@@ -46,7 +46,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     page = Page(
         "Driving with a passenger who can stop the ride",
         "Three agents learn to drive. The passenger on the back seat feels a little "
-        "queasier with every lane change, says nothing, and may stop the ride at any "
+        "queasier with every turn of the wheel, says nothing, and may stop the ride at any "
         "moment. Only one of the agents is told what the passenger minds.",
         wide=True,
     )
@@ -110,9 +110,9 @@ def _with_probability_alone(scene: Scene) -> Scene:
 def sight(ride: Watched) -> str:
     """What one sees in a film, in a sentence."""
     assert ride.costs is not None
-    steps, changes = len(ride.rewards), int(np.sum(ride.costs > 0))
+    steps, turns = len(ride.rewards), int(np.sum(ride.costs > 0))
     return (
-        f"Here it changes lane {counted(changes, 'time')} in {steps} steps; then "
+        f"Here it steers {counted(turns, 'time')} in {steps} steps; then "
         f"{ENDS[ride.end]}."
     )
 
@@ -160,9 +160,9 @@ def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
     means = [guess[truth > 0], guess[truth <= 0]]
     if all(len(part) for part in means):
         page.paragraph(
-            f"It learned that a lane change costs {means[0].mean():.2f} and going "
+            f"It learned that a turn of the wheel costs {means[0].mean():.2f} and going "
             f"straight on {means[1].mean():.2f}. The truth, which it was never told, is "
-            f"{CHANGE_COST:g} and 0."
+            f"{TURN_COST:g} and 0."
         )
     svg = figures.save(cost_figure(truths, guesses), out / "figures", "costs")
     page.plots(
@@ -175,8 +175,8 @@ def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
 def _how(results: DemoResults, settings: DemoSettings) -> str:
     runs = len(METHODS) * settings.seeds
     return (
-        f"Backseat Driver on a short road of three lanes. A lane change costs "
-        f"{CHANGE_COST:g}; the passenger remembers {WINDOW} steps, and at a sum of "
+        f"Backseat Driver on a short road of three lanes. A turn of the wheel costs "
+        f"{TURN_COST:g}; the passenger remembers {WINDOW} steps, and at a sum of "
         f"{BIAS:g} stops with probability one half at each step. "
         f"{settings.steps:,} steps per seed, {counted(settings.seeds, 'seed')}, "
         f"{settings.episodes} fresh rides each. {results.seconds:.0f} s of training for "
