@@ -10,9 +10,9 @@ from termdp.render.film import Film, Look, Scene, save_gif
 from termdp.report import figures
 from termdp.report.demo import (
     BIAS,
-    TURN_COST,
     ENVIRONMENT,
     METHODS,
+    TURN_COST,
     WINDOW,
     DemoResults,
     DemoSettings,
@@ -46,8 +46,8 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     page = Page(
         "Driving with a passenger who can stop the ride",
         "Three agents learn to drive. The passenger on the back seat feels a little "
-        "queasier with every turn of the wheel, says nothing, and may stop the ride at any "
-        "moment. Only one of the agents is told what the passenger minds.",
+        "queasier with every turn of the wheel, says nothing, and may stop the ride at "
+        "any moment. Only one of the agents is told what the passenger minds.",
         wide=True,
     )
     rides = {method: typical_ride(results, method) for method in METHODS}

@@ -18,9 +18,11 @@ from termdp.report import bench_page, figures
 from termdp.report.analysis import analyse
 from termdp.report.names import in_order
 from termdp.report.results import load
+from termdp.report.tables import NOTHING
 from termdp.report.words import conclusions
 
 MOST_FINDINGS = 3
+SIZES = ("methods", "environments", "seeds", "steps", "stops")
 _MOST_PAGE = 64 * MEGABYTE
 HOME = "../index.html"
 Kind = TypeVar("Kind")
@@ -36,6 +38,7 @@ class Entry:
         page: address, from the site's folder.
         about: what was done, in a sentence.
         findings: what came out.
+        sizes: by name, the numbers of the first page's table.
         rows: methods that are in it.
     """
 
@@ -44,6 +47,7 @@ class Entry:
     page: str
     about: str
     findings: list[str]
+    sizes: dict[str, int]
     rows: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -138,6 +142,12 @@ def _benchmark(folder: Path, name: str, out: Path) -> Entry:
         f"{name}/{page.name}",
         bench_page.lead(results),
         conclusions(results, findings)[:MOST_FINDINGS],
+        {
+            "methods": len(results.rows),
+            "environments": len(results.columns),
+            "seeds": results.seeds,
+            "steps": results.manifests[0]["steps"],
+        },
         results.rows,
     )
 
@@ -152,7 +162,9 @@ def _log_fit(folder: Path, name: str, out: Path) -> Entry:
         "Of two steps, one with a stop and one without, the fit names the right one in "
         f"{fit.auc:.0%} of cases."
     )
-    return Entry(name, "fit of a log", _copied(folder, name, out), about, [right])
+    page = _copied(folder, name, out)
+    sizes = {"stops": fit.stops, "steps": fit.steps}
+    return Entry(name, "fit of a log", page, about, [right], sizes)
 
 
 def _study_fit(folder: Path, name: str, out: Path) -> Entry:
@@ -162,7 +174,8 @@ def _study_fit(folder: Path, name: str, out: Path) -> Entry:
         f"{counted(fit.reviews, 'review')}."
     )
     window = f"The saved observers remember {counted(fit.window, 'step')}."
-    return Entry(name, "fit of a study", _copied(folder, name, out), about, [window])
+    page = _copied(folder, name, out)
+    return Entry(name, "fit of a study", page, about, [window], {"stops": fit.stops})
 
 
 def _read(path: Path, kind: type[Kind]) -> Kind:
@@ -192,6 +205,10 @@ def _copied(folder: Path, name: str, out: Path) -> str:
     return f"{name}/index.html"
 
 
+def _size(entry: Entry, name: str) -> Cell:
+    return Cell(f"{entry.sizes[name]:,}" if name in entry.sizes else NOTHING)
+
+
 def _index(entries: Sequence[Entry]) -> Page:
     page = Page(
         "Results",
@@ -203,10 +220,14 @@ def _index(entries: Sequence[Entry]) -> Page:
     page.table(
         Table(
             "All of them",
-            "A click on a heading sorts.",
-            ["results", "kind", "what"],
+            "A click on a heading sorts. Steps are those of one run, or of the log.",
+            ["results", "kind", *SIZES],
             [
-                [Cell(entry.name, link=entry.page), Cell(entry.kind), Cell(entry.about)]
+                [
+                    Cell(entry.name, link=entry.page),
+                    Cell(entry.kind),
+                    *(_size(entry, name) for name in SIZES),
+                ]
                 for entry in entries
             ],
         )
