@@ -82,7 +82,8 @@ def _titles(agents: "list[Agent]", paths: list[Path]) -> list[str]:
     """The methods' names; the folders' where these are the same."""
     from termdp.report.names import method_name
 
-    names = [method_name(agent.card.spec.method) for agent in agents]
+    methods = [agent.card.spec.method for agent in agents]
+    names = [method_name(m) if isinstance(m, str) else "own method" for m in methods]
     are_different = len(set(names)) == len(names)
     return names if are_different else [path.name for path in paths]
 

@@ -289,7 +289,7 @@ def _percent_axis(axis: Any) -> None:
     low, high = axis.get_xlim()
     if high > 120:
         axis.set_xscale("symlog", linthresh=100, linscale=1.6)
-        ticks = [t for t in (-100, -50, 0, 50, 100, 200, 400) if low <= t <= high]
+        ticks = [t for t in (-100, -50, 0, 50, 100, 400) if low <= t <= high]
     else:
         step = 10 if high - low < 80 else 25
         ticks = [t for t in range(-1000, 1000, step) if low <= t <= high]

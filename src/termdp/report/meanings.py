@@ -6,7 +6,7 @@ import numpy as np
 
 from termdp.pages import counted
 from termdp.report.analysis import BASELINE, Findings
-from termdp.report.names import column_name, method_name
+from termdp.report.names import column_name, method_name, split_discount
 from termdp.report.results import Results
 from termdp.report.tables import number
 from termdp.report.words import best_sentences, listed
@@ -59,10 +59,14 @@ def of_pooled(findings: Findings) -> str:
         if is_clear
         else " (its interval includes 1: it may be chance)."
     )
-    if "termpg" in found:
-        ours = found["termpg"]
-        words += f" TermPG earns {number(ours.value)} times PG's return."
+    ours = [row for row in found if _method(row) == "termpg" and row != first]
+    for row in ours:
+        words += f" {method_name(row)} earns {number(found[row].value)} times as much."
     return words
+
+
+def _method(row: str) -> str:
+    return split_discount(row)[0]
 
 
 def of_learning(results: Results, rows: Sequence[str], columns: Sequence[str]) -> str:
@@ -72,7 +76,7 @@ def of_learning(results: Results, rows: Sequence[str], columns: Sequence[str]) -
         halves = [
             f"{method_name(row)} {_steps(at)}"
             for row in rows
-            if row in (BASELINE, "termpg", "oracle")
+            if _method(row) in (BASELINE, "termpg", "oracle")
             and (at := _half_way(results, column, row)) is not None
         ]
         if halves:

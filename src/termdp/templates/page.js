@@ -1,7 +1,7 @@
 "use strict";
 
 // Tables: a click on a heading sorts by it, a second one the other way round.
-function numberIn(words) {
+function numberOf(words) {
   const found = words.replaceAll("−", "-").replaceAll(",", "").match(/^[+×]?(-?\d+(\.\d+)?)/);
   return found ? Number(found[1]) : null;
 }
@@ -14,7 +14,7 @@ function sort(table, column, upwards) {
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => {
     const words = wordsOf(row, column);
-    return { row, words, number: numberIn(words) };
+    return { row, words, number: numberOf(words) };
   });
   const sign = upwards ? 1 : -1;
   const areNumbers = rows.some((entry) => entry.number !== null);
