@@ -35,6 +35,7 @@ ENVIRONMENT = "backseat"
 # A short road of three lanes: small networks, so that minutes are enough.
 ROAD = {"lanes": 3, "rows": 13, "agent_row": 8}
 TURN_COST, WINDOW, BIAS = 0.5, 60, 8.0
+FIRST_SEED = 1000  # the passenger and the road were chosen on seeds below 100
 LONGEST_FILM = 400
 CLOSE_ENOUGH = 0.03  # a ride whose return is within this share of the mean is typical
 MOST_TRIALS = 24
@@ -110,6 +111,7 @@ def run_demo(
             name,
             settings.steps,
             settings.seeds,
+            seed=FIRST_SEED,
             env_numbers=ROAD,
             unserialised=("observer",),
         )
@@ -161,7 +163,7 @@ def _agents(
 ) -> dict[str, list[Agent]]:
     found: dict[str, list[Agent]] = {}
     for run, (name, seed) in enumerate(itertools.product(METHODS, range(seeds))):
-        card = make_card(specs[name], jobs[name]).of_seed(seed, None)
+        card = make_card(specs[name], jobs[name]).of_seed(FIRST_SEED + seed, None)
         weights = jax.tree.map(lambda x, run=run: x[run], state.policy.params)
         costs = jax.tree.map(lambda x, run=run: x[run], state.costs)
         learned = costs if card.method.learns_costs else None

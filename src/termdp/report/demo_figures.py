@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from termdp.intervals import mean_band
-from termdp.report.demo import METHODS
+from termdp.report.demo import FIRST_SEED, METHODS
 from termdp.report.figures import drawing
 from termdp.report.names import colours, marker, method_name
 
@@ -96,7 +96,10 @@ def cost_figure(truths: Sequence[np.ndarray], guesses: Sequence[np.ndarray]) -> 
                 va="bottom",
                 fontsize=9,
             )
-        axis.set_xticks(range(len(truths)), [f"seed {i}" for i in range(len(truths))])
+        axis.set_xticks(
+            range(len(truths)),
+            [f"seed {FIRST_SEED + place}" for place in range(len(truths))],
+        )
         axis.set_xlim(-0.5, len(truths) - 0.5)
         axis.set_ylabel("learned cost")
         axis.scatter([], [], s=20, color=colour, label="steers")

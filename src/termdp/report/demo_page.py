@@ -1,16 +1,16 @@
 """The demo's page: films on top, then what came out, and what was learned."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from termdp.pages import Page, Table, counted
-from termdp.render.film import Film, Look, Scene, save_gif
+from termdp.render.film import Film, Look, save_gif
 from termdp.report import figures
 from termdp.report.demo import (
     BIAS,
     ENVIRONMENT,
+    FIRST_SEED,
     METHODS,
     TURN_COST,
     WINDOW,
@@ -25,7 +25,7 @@ from termdp.report.names import method_name
 from termdp.runs.evaluate import Watched
 from termdp.runs.video import episode_scene
 
-LOOK = Look(width=420, game_height=430, font_size=19)  # read on a phone, too
+LOOK = Look(width=420, game_height=380, font_size=18)  # read on a phone, too
 STEPS_PER_SECOND, PICTURES_PER_STEP = 8.0, 2
 WHO = {
     "pg": "PG is plain PPO. It is stopped like the others and never learns why.",
@@ -53,9 +53,11 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     rides = {method: typical_ride(results, method) for method in METHODS}
     page.films(_films(rides, results, out))
     page.paragraph(
-        "Red line: how likely the passenger is to stop the ride at this step. Blue: what "
-        "TermPG takes it to be. The agent drives the red car and earns 0.1 per step for "
-        "every car that it has left behind."
+        "The agent drives the red car and earns 0.1 per step for every car on the screen "
+        "that it has left behind. Upper curve: how queasy the passenger is; each bar is a "
+        "turn of the wheel. At the dashed line the passenger stops the ride with "
+        "probability one half at each step. Lower curve: that probability. Red is the "
+        "truth, blue is what TermPG believes."
     )
     page.heading("What came out")
     page.findings([verdict(results), typical(rides, results)])
@@ -84,10 +86,8 @@ def _films(
     """A film of each ride; all are as long as the longest, so that they keep step."""
     env, _ = results.place
     scenes = {
-        method: _with_probability_alone(
-            episode_scene(
-                ride, ENVIRONMENT, env.game_env, method_name(method), PICTURES_PER_STEP
-            )
+        method: episode_scene(
+            ride, ENVIRONMENT, env.game_env, method_name(method), PICTURES_PER_STEP
         )
         for method, ride in rides.items()
     }
@@ -101,10 +101,6 @@ def _films(
         words = f"{WHO[method]} {sight(rides[method])}"
         found.append((path.read_bytes(), words))
     return found
-
-
-def _with_probability_alone(scene: Scene) -> Scene:
-    return dataclasses.replace(scene, panels=scene.panels[-1:])
 
 
 def sight(ride: Watched) -> str:
@@ -157,11 +153,12 @@ def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
     truths, guesses = cost_pairs(results)
     truth, guess = np.concatenate(truths), np.concatenate(guesses)
     page.heading("What TermPG took the passenger to mind")
-    means = [guess[truth > 0], guess[truth <= 0]]
-    if all(len(part) for part in means):
+    steered, straight = guess[truth > 0], guess[truth <= 0]
+    if len(steered) and len(straight):
+        # Adding 0 makes 0 of what would be −0.
         page.paragraph(
-            f"It learned that a turn of the wheel costs {means[0].mean():.2f} and going "
-            f"straight on {means[1].mean():.2f}. The truth, which it was never told, is "
+            f"It learned that a turn of the wheel costs {steered.mean():.2f} and going "
+            f"straight on {round(float(straight.mean()), 2) + 0.0:.2f}. The truth, which it was never told, is "
             f"{TURN_COST:g} and 0."
         )
     svg = figures.save(cost_figure(truths, guesses), out / "figures", "costs")
@@ -178,7 +175,8 @@ def _how(results: DemoResults, settings: DemoSettings) -> str:
         f"Backseat Driver on a short road of three lanes. A turn of the wheel costs "
         f"{TURN_COST:g}; the passenger remembers {WINDOW} steps, and at a sum of "
         f"{BIAS:g} stops with probability one half at each step. "
-        f"{settings.steps:,} steps per seed, {counted(settings.seeds, 'seed')}, "
+        f"{settings.steps:,} steps per seed, {counted(settings.seeds, 'seed')} from "
+        f"{FIRST_SEED} on (road and passenger were chosen on others), "
         f"{settings.episodes} fresh rides each. {results.seconds:.0f} s of training for "
         f"all {runs} runs together and {results.compile_seconds:.0f} s of compilation on "
         "this machine, starting from nothing."
