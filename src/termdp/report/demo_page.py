@@ -54,8 +54,8 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     page.films(_films(rides, results, out))
     page.paragraph(
         "The agent drives the red car and earns 0.1 per step for every car on the screen "
-        "that it has left behind. Upper curve: how queasy the passenger is; each bar is a "
-        "turn of the wheel. At the dashed line the passenger stops the ride with "
+        "that it has left behind. Upper curve: how queasy the passenger is; each bar is "
+        "a turn of the wheel. At the dashed line the passenger stops the ride with "
         "probability one half at each step. Lower curve: that probability. Red is the "
         "truth, blue is what TermPG believes."
     )
@@ -158,8 +158,8 @@ def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
         # Adding 0 makes 0 of what would be −0.
         page.paragraph(
             f"It learned that a turn of the wheel costs {steered.mean():.2f} and going "
-            f"straight on {round(float(straight.mean()), 2) + 0.0:.2f}. The truth, which it was never told, is "
-            f"{TURN_COST:g} and 0."
+            f"straight on {round(float(straight.mean()), 2) + 0.0:.2f}. The truth, which "
+            f"it was never told, is {TURN_COST:g} and 0."
         )
     svg = figures.save(cost_figure(truths, guesses), out / "figures", "costs")
     page.plots(
