@@ -12,7 +12,6 @@ planned alike, and begins anew otherwise.
 
 import dataclasses
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +98,10 @@ class RoundFolder:
         with draft_of(self.run) as draft:
             shutil.copytree(source, draft)
 
-    def driver(self, name: str) -> Driver:
-        """Who drives: the run's first seed."""
-        return agent_driver(name, load_agents(self.run)[0])
 
-
-def driver_loader(folder: str, name: str) -> Callable[[], list[Driver]]:
-    """For a ride pool: the driver of a round, from its folder in the store."""
-    return lambda: [agent_driver(name, load_agents(Path(folder) / "driver")[0])]
+def driver_in(folder: str, name: str) -> Driver:
+    """The driver in a round's folder: its run's first seed."""
+    return agent_driver(name, load_agents(Path(folder) / "driver")[0])
 
 
 def _read(path: Path) -> dict[str, Any] | None:

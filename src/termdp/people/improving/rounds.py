@@ -13,12 +13,11 @@ import numpy as np
 
 from termdp.agents.methods import find_method
 from termdp.folder_lock import only_writer
-from termdp.people.driving.drivers import Driver
 from termdp.people.driving.ride import MAX_SEED, check_steps
 from termdp.people.driving.rides import record_rides
 from termdp.people.driving.trained import drivers_of_run
 from termdp.people.improving.learning import chosen_delay, round_observers
-from termdp.people.improving.round_folder import RoundFolder
+from termdp.people.improving.round_folder import RoundFolder, driver_in
 from termdp.people.models.fitting import POOLED, check_enough, showings_of
 from termdp.people.records.rounds import (
     add_round,
@@ -251,16 +250,11 @@ def _train_or_resume(here: RoundFolder, method: str, **how: Any) -> None:
 
 def _rides(known: list[Round], settings: RoundSettings, number: int) -> Any:
     """New rides, mixed: every other one by the new driver, the rest by earlier ones."""
-    drivers = [_driver(row) for row in known]
+    drivers = [driver_in(row.folder, row.driver) for row in known]
     new = drivers[-1]
     in_turn = [driver for earlier in drivers[:-1] for driver in (new, earlier)]
     roads = np.random.SeedSequence([settings.seed, number]).generate_state(1)[0]
     return record_rides(in_turn, settings.rides, settings.ride_steps, int(roads))
-
-
-def _driver(row: Round) -> Driver:
-    folder = Path(row.folder)
-    return RoundFolder(folder.parent, row.number).driver(row.driver)
 
 
 def _row(here: RoundFolder, name: str, fit: dict[str, Any] | None) -> Round:

@@ -28,6 +28,22 @@ def newest_round(store: StudyStore, study_id: int) -> Round | None:
         return session.scalars(query.order_by(Round.number.desc()).limit(1)).first()
 
 
+def stops_learned(store: StudyStore, newest: Round, supervisor_id: int) -> int:
+    """How many stops of one supervisor a round's driver has learned from."""
+    with store.database.reading() as session:
+        query = (
+            select(func.count())
+            .select_from(Review)
+            .join(Showing, Review.showing_id == Showing.id)
+            .where(
+                Showing.supervisor_id == supervisor_id,
+                Review.stopped,
+                Review.created_ms <= newest.created_ms,
+            )
+        )
+        return session.scalar(query) or 0
+
+
 def drivers_in_study(store: StudyStore, study: str) -> set[str]:
     """The names of all who drove rides of a study."""
     study_id = store.study(study).id

@@ -60,11 +60,12 @@ def share_interval(count: int, total: int) -> dict[str, float] | None:
     }
 
 
-def _mean(values: list[float]) -> dict[str, float] | None:
+def _mean(values: list[float]) -> dict[str, float | None] | None:
+    """A mean with its interval; one number alone has none."""
     if not values:
         return None
     if len(values) == 1:
-        return {"value": float(values[0]), "low": -math.inf, "high": math.inf}
+        return {"value": float(values[0]), "low": None, "high": None}
     found = mean_interval(values)
     return {"value": found.value, "low": found.low, "high": found.high}
 

@@ -19,6 +19,7 @@ from termdp.people.records.study_files import add_study, practice_record
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
 from termdp.people.server.connections import SECONDS, GuardedProtocol, room
+from termdp.people.server.improver import improving
 from termdp.people.server.ride_pool import scripted_drivers
 from termdp.people.server.storage import BUSY_SECONDS
 
@@ -134,6 +135,7 @@ def serve(
     settings: Settings,
     workers: int,
     on_start: Callable[[Opening], None],
+    improve_minutes: float | None = None,
 ) -> None:
     """Run until interrupted."""
     import uvicorn
@@ -156,10 +158,11 @@ def serve(
         worker = partial(make_worker, db, admin_hash, settings, agents, parent)
         config = make_config(worker, settings, workers)
         on_start(opening)
-        if workers == 1:
-            uvicorn.Server(config).run(sockets=[listener])
-        else:
-            Multiprocess(config, sockets=[listener]).run()
+        with improving(db, improve_minutes):
+            if workers == 1:
+                uvicorn.Server(config).run(sockets=[listener])
+            else:
+                Multiprocess(config, sockets=[listener]).run()
 
 
 def make_config(

@@ -2,6 +2,7 @@
 
 import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
 import { begin, find, make, onEnter, showParts } from "/static/page.js";
+import { showRounds } from "/static/rounds.js";
 
 begin();
 const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, body, adminToken());
@@ -41,6 +42,7 @@ async function refresh() {
     const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
     return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
   }));
+  showRounds(await admin("GET", "rounds"));
   const select = find("#invite-study");
   const chosen = select.value; // the choice stays where it was put
   select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
