@@ -228,7 +228,7 @@ def run(args, tell):
         study.add(driver, args.rides)
     weights, school = first, None
     for number in range(1, args.rounds + 1):
-        observers = observers_of(studies)
+        observers = observers_of(studies, not args.pooled)
         tell(f"round {number}: training")
         school = school or School("oracle", seeds, args.steps, observers, sizes)
         weights, drivers = school.train(weights, observers, f"round {number}")
@@ -251,10 +251,10 @@ def run(args, tell):
     return rows
 
 
-def observers_of(studies):
-    """An observer of all supervisors for each study; all fits are one program."""
+def observers_of(studies, personal):
+    """An observer that speaks for all supervisors of each study."""
     showings = {str(study.seed): study.showings for study in studies}
-    fitted = round_observers(showings, WINDOW, DELAY, seed=0)
+    fitted = round_observers(showings, WINDOW, DELAY, 0, personal=personal)
     return [fitted[str(study.seed)] for study in studies]
 
 
@@ -333,12 +333,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--studies", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=40_960, help="of a round")
-    parser.add_argument("--start-steps", type=int, default=61_440)
+    parser.add_argument("--start-steps", type=int, default=163_840)
     parser.add_argument("--rides", type=int, default=40, help="of a round")
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--filters", type=int, default=8)
+    parser.add_argument("--pooled", action="store_true", help="one model of everybody")
     parser.add_argument("--without", nargs="*", default=(), help="alone, oracle")
     parser.add_argument("--json", type=Path, help="file for all numbers")
     parser.add_argument("--draw", type=Path, nargs=2, help="numbers, figure")

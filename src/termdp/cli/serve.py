@@ -35,6 +35,8 @@ class Args:
     improve: float | None = None
     """Minutes between rounds in which a driver learns from new stops, in a process of its
     own (docs/improve.md); none unless given."""
+    improve_folder: Path = Path("improve")
+    """Folder for what is learned in these rounds."""
     workers: int = 1
     """Processes that answer; several need PostgreSQL to be of use (docs/people.md)."""
     token_days: float = 30
@@ -48,7 +50,7 @@ def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
     from termdp.people.server.connections import to_networks
-    from termdp.people.server.improver import check_minutes
+    from termdp.people.server.improver import check_minutes, improving
     from termdp.people.server.serving import Opening, plain_http_warning, serve
 
     if not 1 <= args.steps <= 2000:
@@ -86,5 +88,5 @@ def run(args: Args) -> None:
         settings,
         args.workers,
         on_start,
-        args.improve,
+        improving(args.db, args.improve, args.improve_folder),
     )

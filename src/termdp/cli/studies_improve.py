@@ -49,7 +49,7 @@ class Args:
     """How drivers are trained (`termdp methods`); oracle is told the fitted costs."""
     steps: int = 40_960
     """Steps of training in each round."""
-    start_steps: int = 61_440
+    start_steps: int = 163_840
     """Steps of training of the first driver."""
     rides: int = 40
     """Rides that are added in each round."""

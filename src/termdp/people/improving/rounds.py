@@ -18,10 +18,9 @@ from termdp.people.driving.rides import record_rides
 from termdp.people.driving.trained import drivers_of_run
 from termdp.people.improving.learning import chosen_delay, round_observers
 from termdp.people.improving.round_folder import RoundFolder, driver_in
-from termdp.people.models.fitting import POOLED, check_enough, showings_of
+from termdp.people.models.fitting import POOLED, check_counts, showings_of
 from termdp.people.records.rounds import (
     add_round,
-    count_reviews,
     drivers_in_study,
     rounds_of,
 )
@@ -59,7 +58,7 @@ class RoundSettings:
     driver: str | None = None
     method: str = "oracle"
     steps: int = 40_960
-    start_steps: int = 61_440
+    start_steps: int = 163_840
     rides: int = 40
     ride_steps: int = 200
     window: int = 35
@@ -117,6 +116,8 @@ def improve(
     with only_writer(folder):
         done = rounds_of(store, study)
         _check_news(store, study, done)
+        if settings.driver is not None and not done:
+            drivers_of_run(settings.driver)  # refuses what cannot drive here
         number = done[-1].number + 1 if done else 1
         plan = {"study": study, "created_ms": created_ms, "number": number}
         here = RoundFolder(folder, number)
@@ -143,8 +144,10 @@ def improve(
 
 
 def _check_news(store: StudyStore, study: str, done: list[Round]) -> None:
-    """Without new reviews there is nothing new to learn."""
-    if done and count_reviews(store, study) <= done[-1].reviews:
+    """Without enough reviews, and new ones, there is nothing to learn."""
+    (row,) = [row for row in store.studies() if row["name"] == study]
+    check_counts(row["reviews"], row["stops"], study)
+    if done and row["reviews"] <= done[-1].reviews:
         raise ConflictError(
             f"expected reviews since round {done[-1].number} of {study}, got none: let "
             "supervisors review its rides first (termdp serve)"
@@ -171,7 +174,6 @@ def _before(
     begun = {"driver": settings.driver, "steps": settings.start_steps}
     first.begin(plan | {"number": 0} | begun | {"seed": settings.seed})
     if settings.driver is not None and not first.run.exists():
-        drivers_of_run(settings.driver)  # refuses what cannot drive here
         first.copy_run(Path(settings.driver))
     if not first.is_trained():
         on_progress("training the first driver, without an observer")
@@ -196,7 +198,6 @@ def _fit(
     """An observer of all supervisors, fitted to all stops so far."""
     on_progress("reading the showings")
     showings = showings_of(study_record(store, study))
-    check_enough(showings, study)
     on_progress("fitting the observer")
     delay = settings.delay
     if delay is None:
@@ -210,7 +211,7 @@ def _fit(
     )
     facts = {
         "study": study,
-        "supervisor": POOLED,
+        "supervisor": "together",
         "reaction_delay": delay,
         "stops": sum(showing.end == "stopped" for showing in showings),
         "reviews": len(showings),

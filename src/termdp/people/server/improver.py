@@ -16,7 +16,6 @@ from pathlib import Path
 from termdp.people.records.rounds import count_reviews, rounds_of
 from termdp.people.records.study_store import StudyStore
 
-FOLDER = Path("improve")
 LONGEST_MINUTES = 7 * 24 * 60.0
 # As many new reviews as a first fit needs.
 NEW_REVIEWS = 20
@@ -33,7 +32,7 @@ def check_minutes(minutes: float) -> None:
 
 
 @contextlib.contextmanager
-def improving(db: str, minutes: float | None, folder: Path = FOLDER) -> Iterator[None]:
+def improving(db: str, minutes: float | None, folder: Path) -> Iterator[None]:
     """Do rounds in the background for as long as the block lasts; None does nothing."""
     if minutes is None:
         yield

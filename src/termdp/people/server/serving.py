@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,6 @@ from termdp.people.records.study_files import add_study, practice_record
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
 from termdp.people.server.connections import SECONDS, GuardedProtocol, room
-from termdp.people.server.improver import improving
 from termdp.people.server.ride_pool import scripted_drivers
 from termdp.people.server.storage import BUSY_SECONDS
 
@@ -135,9 +135,9 @@ def serve(
     settings: Settings,
     workers: int,
     on_start: Callable[[Opening], None],
-    improve_minutes: float | None = None,
+    beside: AbstractContextManager[None],
 ) -> None:
-    """Run until interrupted."""
+    """Run until interrupted; `beside` is what goes on as long."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -158,7 +158,7 @@ def serve(
         worker = partial(make_worker, db, admin_hash, settings, agents, parent)
         config = make_config(worker, settings, workers)
         on_start(opening)
-        with improving(db, improve_minutes):
+        with beside:
             if workers == 1:
                 uvicorn.Server(config).run(sockets=[listener])
             else:
