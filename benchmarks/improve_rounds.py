@@ -48,6 +48,8 @@ STEP_MS = 200
 RIDE_STEPS = 200
 WINDOW, DELAY = 35, 2
 FRESH_RIDES = 40
+# Studies are trained together, so their observers have networks of equal number.
+MEMBERS = len(PASSENGERS) * 3
 NAMES = ("stop_rate", "return", "length", "crashes")
 
 
@@ -255,7 +257,19 @@ def observers_of(studies, personal):
     """An observer that speaks for all supervisors of each study."""
     showings = {str(study.seed): study.showings for study in studies}
     fitted = round_observers(showings, WINDOW, DELAY, 0, personal=personal)
-    return [fitted[str(study.seed)] for study in studies]
+    return [with_members(fitted[str(study.seed)], MEMBERS) for study in studies]
+
+
+def with_members(observer, count):
+    """The same observer with so many networks: those that are added say nothing."""
+    cost = observer.cost
+    given = len(jax.tree.leaves(cost.weights)[0])
+    weights = jax.tree.map(
+        lambda x: jnp.pad(x, [(0, count - given)] + [(0, 0)] * (x.ndim - 1)),
+        cost.weights,
+    )
+    scale = jnp.asarray(cost.scale, jnp.float32) * count / given
+    return observer.replace(cost=cost.replace(weights=weights, scale=scale))
 
 
 def add_round(study, driver, count):
