@@ -347,7 +347,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--studies", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40_960, help="of a round")
     parser.add_argument("--start-steps", type=int, default=163_840)
     parser.add_argument("--rides", type=int, default=40, help="of a round")

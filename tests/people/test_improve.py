@@ -13,7 +13,10 @@ import pytest
 
 from people_server import Server, application, join, recorded, straight
 from termdp.cli import main
+from termdp.observer_file import load_observer, shipped_path
+from termdp.people.driving.rides import Ride, replay
 from termdp.people.improving import rounds
+from termdp.people.improving.learning import together
 from termdp.people.improving.round_folder import RoundFolder
 from termdp.people.improving.rounds import RoundSettings, improve
 from termdp.people.records.rounds import add_round, rounds_of
@@ -230,3 +233,20 @@ def test_a_server_and_its_round_may_be_killed_at_any_moment(record, tmp_path):
         assert whole(store) == before
         kept = {showing.id: showing.review for showing in store.showings("comfort")}
         assert kept[ride["showing"]].stopped
+
+
+def test_all_supervisors_in_one_car_add_up():
+    """C/b of the sum is the sum of each one's own C/b."""
+    with shipped_path() as path:
+        first = load_observer(path)
+    cost = first.cost.replace(scale=0.5 * first.cost.scale)
+    second = first.replace(cost=cost, bias=2.0)
+    joint = together([first, second])
+    rng = np.random.default_rng(0)
+    played = replay(Ride(3, "", rng.integers(0, 3, 5)))
+    for seen, action in zip(played.observations, played.ride.actions, strict=True):
+        each = [o.cost(seen, action) / o.bias for o in (first, second)]
+        whole = joint.cost(seen, action) / joint.bias
+        assert float(whole) == pytest.approx(float(sum(each)), abs=1e-5)
+    assert joint.bias == pytest.approx((float(first.bias) + 2.0) / 2)
+    assert together([first]) is first

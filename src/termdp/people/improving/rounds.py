@@ -115,9 +115,9 @@ def improve(
     created_ms = store.study(study).created_ms
     with only_writer(folder):
         done = rounds_of(store, study)
-        _check_news(store, study, done)
         if settings.driver is not None and not done:
             drivers_of_run(settings.driver)  # refuses what cannot drive here
+        _check_news(store, study, done)
         number = done[-1].number + 1 if done else 1
         plan = {"study": study, "created_ms": created_ms, "number": number}
         here = RoundFolder(folder, number)
