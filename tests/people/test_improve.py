@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,17 +20,21 @@ from termdp.people.improving import rounds
 from termdp.people.improving.learning import together
 from termdp.people.improving.round_folder import RoundFolder
 from termdp.people.improving.rounds import RoundSettings, improve
+from termdp.people.records import tokens
 from termdp.people.records.rounds import add_round, rounds_of
 from termdp.people.records.study_files import add_study, practice_record
 from termdp.people.records.study_store import (
     ReviewInput,
     StudyStore,
+    record_join,
     record_live,
     record_review,
 )
 from termdp.people.records.tables import Round
 from termdp.people.server.client import Client
+from termdp.people.server.improver import Improver
 from termdp.people.server.round_results import rounds_table, share_interval
+from termdp.people.simulated.passengers import PASSENGERS
 
 TINY = RoundSettings(
     steps=2048,
@@ -250,3 +255,34 @@ def test_all_supervisors_in_one_car_add_up():
         assert float(whole) == pytest.approx(float(sum(each)), abs=1e-5)
     assert joint.bias == pytest.approx((float(first.bias) + 2.0) / 2)
     assert together([first]) is first
+
+
+def test_a_round_begins_where_people_have_reviewed_since_the_last(store, record):
+    improver = Improver(str(store.database.engine.url.database), 1.0, Path("nowhere"))
+    add_study(store, record, "with-people")
+    assert improver.studies_with_news() == []  # only programs have reviewed
+    invite = store.invite("with-people", "ann")
+    text = store.study("with-people").consent
+    recorded(store, record_join, invite, "n" * 24, tokens.digest(text))
+    assert improver.studies_with_news() == ["with-people"]
+    row = Round(number=0, driver="", folder="", reviews=len(record.showings), stops=9)
+    add_round(store, "with-people", [row], (), (), "observer.safetensors")
+    assert improver.studies_with_news() == []
+
+
+@pytest.mark.slow
+def test_simulated_passengers_teach_a_driver_without_anybody(tmp_path, capsys):
+    db, out = str(tmp_path / "people.db"), tmp_path / "rounds"
+    main(["studies", "create", "comfort", "--db", db, "--rides", "24"])
+    words = ["studies", "improve", "comfort", "--db", db, "--out", str(out)]
+    capsys.readouterr()
+    main([*words, "--rounds", "2", "--simulated", "--json", *FLAGS])
+    found = json.loads(capsys.readouterr().out)
+    first, second = found["rounds"]
+    assert second["reviews"] > first["reviews"] >= 24 * len(PASSENGERS)
+    assert [row["round"] for row in found["results"]] == [0, 1, 2]
+    assert all(row["reviews"] > 0 for row in found["results"])
+    with StudyStore.open(db) as store:
+        drivers = [ride.driver for ride in store.rides("comfort")[-TINY.rides :]]
+    assert drivers[:4] == ["round 2", "round 0", "round 2", "round 1"]
+    assert drivers.count("round 2") == TINY.rides // 2

@@ -28,6 +28,7 @@ from termdp.people.records.study_files import study_record
 from termdp.people.records.study_store import ConflictError, StudyStore
 from termdp.people.records.tables import Round
 from termdp.runs.folder import RunFolder
+from termdp.runs.runner import Progress
 from termdp.runs.train import resume, train
 
 # Small networks learn this game as well as large ones, in less than half the time.
@@ -116,7 +117,7 @@ def improve(
     with only_writer(folder):
         done = rounds_of(store, study)
         if settings.driver is not None and not done:
-            drivers_of_run(settings.driver)  # refuses what cannot drive here
+            _check_driver(Path(settings.driver))
         _check_news(store, study, done)
         number = done[-1].number + 1 if done else 1
         plan = {"study": study, "created_ms": created_ms, "number": number}
@@ -141,6 +142,16 @@ def improve(
         "rides": len(rides),
         "crashes": sum(crashed),
     }
+
+
+def _check_driver(run: Path) -> None:
+    """Refuse what cannot drive here, and what is still being trained."""
+    drivers_of_run(run)
+    if not (run / "summary.json").exists():
+        raise ValueError(
+            f"expected a run that is complete, got {run}: end it with `termdp train "
+            f"--resume {run}`"
+        )
 
 
 def _check_news(store: StudyStore, study: str, done: list[Round]) -> None:
@@ -176,10 +187,10 @@ def _before(
     if settings.driver is not None and not first.run.exists():
         first.copy_run(Path(settings.driver))
     if not first.is_trained():
-        on_progress("training the first driver, without an observer")
         _train_or_resume(
             first,
             "pg",
+            on_progress,
             observer=False,
             steps=settings.start_steps,
             seed=settings.seed,
@@ -228,11 +239,11 @@ def _train(
 ) -> None:
     if here.is_trained():
         return
-    on_progress(f"round {here.number}: training the driver")
     numbers = RunFolder.open(before.run)[0].numbers()
     _train_or_resume(
         here,
         settings.method,
+        on_progress,
         observer=here.observer,
         init_from=before.run,
         steps=settings.steps,
@@ -241,12 +252,19 @@ def _train(
     )
 
 
-def _train_or_resume(here: RoundFolder, method: str, **how: Any) -> None:
+def _train_or_resume(
+    here: RoundFolder, method: str, on_progress: Callable[[str], None], **how: Any
+) -> None:
+    def tell(progress: Progress) -> None:
+        share = progress.step / progress.steps
+        on_progress(f"round {here.number}: training the driver, {share:.0%}")
+
+    on_progress(f"round {here.number}: training the driver")
     if here.can_resume():
-        resume(here.run, on_progress=False)
+        resume(here.run, on_progress=tell)
     else:
         here.clear_run()
-        train("backseat", method, out=here.run, on_progress=False, **how)
+        train("backseat", method, out=here.run, on_progress=tell, **how)
 
 
 def _rides(known: list[Round], settings: RoundSettings, number: int) -> Any:
