@@ -3,6 +3,7 @@
 import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
 import { watchLive } from "/static/admin_live.js";
 import { begin, find, make, onEnter, showParts } from "/static/page.js";
+import { showRounds } from "/static/rounds.js";
 
 begin();
 const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, body, adminToken());
@@ -43,6 +44,7 @@ async function refresh() {
     const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
     return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
   }));
+  showRounds(await admin("GET", "rounds"));
   for (const select of [find("#invite-study"), find("#live-study")]) {
     const chosen = select.value; // the choice stays where it was put
     select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));

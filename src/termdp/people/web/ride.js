@@ -1,6 +1,7 @@
 // Ride along: an agent drives, and a stop ends the ride.
 
 import { ask, deliver, freshId, inWords, token } from "/static/api.js";
+import "/static/learned.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
 import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
