@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make setup   prepare $(VENV)"
-	@echo "make demo    PPO, TermPG and an oracle side by side (writes demo/index.html)"
+	@echo "make demo    PG (plain PPO), TermPG and an oracle drive (writes demo/index.html)"
 	@echo "make test    run all tests"
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"

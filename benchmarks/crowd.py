@@ -177,9 +177,10 @@ class Service:
         workers: processes; None says nothing about it.
         source: folder with the package's sources; those of this process by default.
         files: how many files the server may have open: by default, and at most.
+        options: further words of the command.
     """
 
-    def __init__(self, db, workers=None, source=None, files=None):
+    def __init__(self, db, workers=None, source=None, files=None, options=()):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -191,7 +192,7 @@ class Service:
             environment["PYTHONPATH"] = str(source)
         limit = None if files is None else lambda: _limit_files(files)
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port)],
+            [*command, "--port", str(self.port), *options],
             env=environment,
             stdout=subprocess.DEVNULL,
             preexec_fn=limit,

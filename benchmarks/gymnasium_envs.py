@@ -49,6 +49,12 @@ def highway() -> gymnasium.Env:
     return gymnasium.make("highway-fast-v0", config=config)
 
 
+def alive(name: str, bonus: float) -> gymnasium.Env:
+    """With a bonus per step, so that a stop is a loss and no relief."""
+    env = gymnasium.make(name)
+    return gymnasium.wrappers.TransformReward(env, lambda reward: reward + bonus)
+
+
 WORLDS = {
     "cartpole": World(
         lambda: gymnasium.make("CartPole-v1"),
@@ -69,7 +75,7 @@ WORLDS = {
         100_000,
     ),
     "half_cheetah": World(
-        lambda: gymnasium.make("HalfCheetah-v5"),
+        lambda: alive("HalfCheetah-v5", 1.0),
         lambda seen, action: float(np.mean(np.square(action)) > 0.5),
         "the mean square of the torques is above 0.5",
         10.0,
@@ -88,7 +94,7 @@ WORLDS = {
 }
 
 
-def run(name: str, method: str, seeds: int, scale: float) -> list[dict[str, Any]]:
+def run(name: str, method: str, seeds: range, scale: float) -> list[dict[str, Any]]:
     """The summaries of all seeds."""
     world = WORLDS[name]
     observer = termdp.Observer(world.cost, window=world.window, bias=world.bias)
@@ -96,8 +102,8 @@ def run(name: str, method: str, seeds: int, scale: float) -> list[dict[str, Any]
         world.make,
         method,
         steps=max(2048, int(world.steps * scale)),
-        seeds=seeds,
-        seed=SEED,
+        seeds=len(seeds),
+        seed=seeds[0],
         observer=observer,
         on_progress=False,
         **world.numbers,
@@ -115,7 +121,7 @@ def interval(values: list[float]) -> dict[str, float]:
     }
 
 
-def measured(name: str, seeds: int, scale: float) -> dict[str, Any]:
+def measured(name: str, seeds: range, scale: float) -> dict[str, Any]:
     """Both methods on one environment."""
     began = time.perf_counter()
     rows = {method: run(name, method, seeds, scale) for method in METHODS}
@@ -124,7 +130,7 @@ def measured(name: str, seeds: int, scale: float) -> dict[str, Any]:
     return {
         "observer": WORLDS[name].words,
         "steps": int(WORLDS[name].steps * scale),
-        "seeds": seeds,
+        "seeds": list(seeds),
         "seconds": round(time.perf_counter() - began),
         "returns": returns,
         "biases": [row["bias"] for row in rows["termpg"]],
@@ -144,6 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--envs", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=SEED, help="the first of the seeds")
     parser.add_argument("--steps-scale", type=float, default=1.0)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
@@ -154,8 +161,9 @@ def main() -> None:
     results: dict[str, Any] = {}
     if args.out is not None and args.out.exists():
         results = json.loads(args.out.read_text())
+    seeds = range(args.seed, args.seed + args.seeds)
     for name in args.envs:
-        results[name] = found = measured(name, args.seeds, args.steps_scale)
+        results[name] = found = measured(name, seeds, args.steps_scale)
         stops = ", ".join(f"{found['stop_rate'][m]:.0%}" for m in METHODS)
         each = " | ".join(shown(found["return"][m]) for m in METHODS)
         print(

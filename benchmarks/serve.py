@@ -7,10 +7,12 @@ of them at the same time, in real time, against a real server process on the sam
     python benchmarks/serve.py --people 200 --seconds 30
     python benchmarks/serve.py --people 64 --hurry       # where is the limit?
     python benchmarks/serve.py --people 64 --hurry --source OLD/src src   # faster?
+    python benchmarks/serve.py --people 50 --improve     # while a driver learns
 
 With `--hurry` everybody stops each ride at once: the server has as much to do as it can,
 and `rides_per_s` is its limit. With several sources their servers are measured in turn,
-several times, by the same crowd.
+several times, by the same crowd. With `--improve` a round of `termdp serve --improve` is
+under way all the while, in a process of its own (`round_cpu_s` is what it got).
 """
 
 import argparse
@@ -24,7 +26,12 @@ from pathlib import Path
 import numpy as np
 from crowd import Log, Service, cpu_seconds, people, stops_in, study
 
+from termdp.people.records import tokens
+from termdp.people.records.study_files import add_study, practice_record
+from termdp.people.records.study_store import record_join
+
 ARRIVAL_SECONDS = 5
+LEARNING = "learning"
 
 
 async def crowd(everybody, args):
@@ -40,16 +47,28 @@ async def crowd(everybody, args):
 def measure(args, source):
     """One server, one crowd."""
     with study(args.people, args.db) as (db, store, invites):
-        service = Service(db, args.workers, source)
+        rounds = Path(db).parent / "rounds"
+        options = ()
+        if args.improve:
+            something_to_learn(store)
+            options = ("--improve", "0.01", "--improve-folder", str(rounds))
+        service = Service(db, args.workers, source, options=options)
         try:
             if not service.wait_until_ready():
                 sys.exit("expected a server that starts, but this one did not")
+            learner = round_under_way(rounds) if args.improve else None
+            learned = cpu_seconds(learner) if learner else 0.0
             log = Log()
             longest = 1 if args.hurry else 40
             everybody = people(service.port, invites, log, longest)
             before, mine = cpu_seconds(service.process.pid), time.process_time()
             seconds = asyncio.run(crowd(everybody, args))
             used = cpu_seconds(service.process.pid) - before
+            if learner:
+                if round_under_way(rounds) != learner:
+                    sys.exit("expected one round all the while: measure for less time")
+                learned = cpu_seconds(learner) - learned
+                used -= learned
         finally:
             service.stop()
         kept = stops_in(store)
@@ -67,10 +86,33 @@ def measure(args, source):
         "server_cpu_s": round(used, 1),
         "crowd_cpu_s": round(time.process_time() - mine, 1),
     }
+    if args.improve:
+        found["round_cpu_s"] = round(learned, 1)
     for name in ("stop_ms", "ride_ms"):
         for q in (50, 99, 100):
             found[f"{name}_p{q}"] = round(log.milliseconds(name, q), 1)
     return found
+
+
+def something_to_learn(store):
+    """A study with reviews, of which a first round can be made."""
+    add_study(store, practice_record(600), LEARNING)
+    text = store.study(LEARNING).consent
+    invite = store.invite(LEARNING, "walker")
+    with store.database.writing() as session:
+        record_join(session, invite, "n" * 32, tokens.digest(text))
+
+
+def round_under_way(rounds):
+    """The process of a round; waits until there is one."""
+    lock = rounds / LEARNING / ".lock"
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        words = lock.read_text().split() if lock.exists() else []
+        if words:
+            return int(words[0])
+        time.sleep(0.1)
+    sys.exit("expected a round to begin, but none did")
 
 
 def main():
@@ -82,6 +124,7 @@ def main():
     parser.add_argument("--source", type=Path, nargs="+", default=[None])
     parser.add_argument("--rounds", type=int, default=3, help="with several sources")
     parser.add_argument("--workers", type=int, help="processes of the server")
+    parser.add_argument("--improve", action="store_true", help="during a round")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rounds = args.rounds if len(args.source) > 1 else 1

@@ -10,8 +10,8 @@ import numpy as np
 
 import termdp
 from termdp.registry import find
-from termdp.render.drawing import picture
-from termdp.render.strip import Curve, Panel, film, save_gif
+from termdp.render.film import Film, Scene, save_gif
+from termdp.render.strip import Curve, Panel
 
 OUT = Path(__file__).parent / "images" / "observed_breakout.gif"
 NOTHING, LEFT, RIGHT = 0, 1, 2
@@ -35,15 +35,16 @@ def play(env, params, seed, limit=160):
     observation, state = env.reset(key, params)
     frames, rows = [], []
     for step in range(limit):
-        frames.append(picture(draw(state.game, observation), 280))
+        frames.append(draw(state.game, observation))
         action = follow_the_ball(np.asarray(observation))
-        observation, state, *_, info = env.step(
+        observation, state, reward, *_, info = env.step(
             jax.random.fold_in(key, step), state, action, params
         )
-        rows.append({name: float(info[name]) for name in SHOWN})
+        row = {name: float(info[name]) for name in SHOWN}
+        rows.append(row | {"reward": float(reward)})
         if bool(info["stopped"]) or bool(info["game_over"]):
             break
-    return frames, {name: np.array([row[name] for row in rows]) for name in SHOWN}
+    return frames, {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 SHOWN = ("cost", "window_cost", "stop_probability", "stopped")
@@ -54,13 +55,15 @@ def main():
     env, params = termdp.make("breakout", sticky_prob=0.0)
     episodes = [play(env, params, seed) for seed in range(30)]
     frames, felt = max(episodes, key=lambda e: (e[1]["stopped"][-1], len(e[0])))
+    costs = [Curve(felt["cost"], COST, bars=True), Curve(felt["window_cost"], TRUE)]
+    chance = [Curve(felt["stop_probability"], TRUE)]
     panels = [
-        Panel("cost", [Curve(felt["cost"], COST, bars=True)], height=34),
-        Panel("accumulated cost (dashed: b)", [Curve(felt["window_cost"], TRUE)], 6.0),
-        Panel("stop probability", [Curve(felt["stop_probability"], TRUE)], top=1.0),
+        Panel("accumulated cost (bars: each step)", costs, level=6.0),
+        Panel("stop probability", chance, percent=True),
     ]
-    frames = film(frames, panels)
-    save_gif(str(OUT), [*frames, *[frames[-1]] * 12], fps=10)
+    returns = np.cumsum(felt["reward"])
+    scene = Scene("Breakout, watched", frames, 1, returns, panels, "stopped")
+    save_gif(OUT, Film([scene]), fps=10)
     print(f"{OUT}: {len(frames)} steps")
 
 

@@ -43,6 +43,8 @@ class EnvironmentEntry:
             enough to make it from a cost.
         renderer: from game, state and observation (NumPy) to a `Drawing` or pixels
             `uint8 [H, W, 3]`; None if the game cannot be drawn.
+        moves: from game, state and action to the drawings that follow one another in
+            that step, the last one of its end; None if a step is one picture.
         window: steps that the observer remembers.
         bias: b of the observer.
         matched_discount: what TermPG's dynamic discount averages to here; None if that
@@ -62,6 +64,7 @@ class EnvironmentEntry:
     cost_function: "Callable[[Any], Cost] | None" = None
     observer: "Callable[[Any], Observer] | None" = None
     renderer: "Callable[[Any, Any, Any], Drawing | np.ndarray] | None" = None
+    moves: "Callable[[Any, Any, Any], list[Drawing]] | None" = None
     window: int = 30
     bias: float = 6.0
     matched_discount: float | None = None
@@ -375,6 +378,12 @@ def _draw_backseat(game: Any, state: Any, observation: Any) -> "Drawing":
     return backseat.draw(state, game.road)
 
 
+def _backseat_moves(game: Any, state: Any, action: Any) -> "list[Drawing]":
+    from termdp.render import backseat
+
+    return backseat.moves(game, state, action)
+
+
 def _recommender() -> Any:
     from termdp.envs.recommender import Recommender
 
@@ -441,6 +450,7 @@ _BACKSEAT = EnvironmentEntry(
     game=_backseat,
     cost_function=_backseat_cost,
     renderer=_draw_backseat,
+    moves=_backseat_moves,
     matched_discount=0.9921,
     paper_image=True,
 )

@@ -29,9 +29,10 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """Ten rides of 40 steps, one shown twice; each step takes 50 ms."""
+    """Ten rides of 40 steps, one shown twice; each step takes 50 ms. One for all tests:
+    whoever counts has a study or names of their own."""
     db = tmp_path_factory.mktemp("browser") / "people.db"
     rides = record_many(scripted_driver("calm"), list(range(10)), 40)
     fill(db, rides=rides, step_ms=50, repeat_share=0.1, title="Comfort")
@@ -57,9 +58,9 @@ class Visitor:
         if message.type == "error" and not any(e in message.text for e in expected):
             self.errors.append(message.text)
 
-    def join(self, name):
+    def join(self, name, study="comfort"):
         admin = self.server.admin()
-        invite = admin.invite("comfort", [name])[name]
+        invite = admin.invite(study, [name])[name]
         admin.close()
         self.page.goto(f"{self.server.url}/join#{invite}")
         self.page.check("#agree")

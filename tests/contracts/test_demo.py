@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from termdp.report import demo
+from termdp.report import demo, demo_page
 from termdp.runs.evaluate import Evaluation
 
 
@@ -19,22 +20,42 @@ def small():
 
 def test_everything_is_on_the_page(small, tmp_path):
     settings, results, told = small
-    page = demo.write_page(results, settings, tmp_path / "demo").read_text()
+    page = demo_page.write_page(results, settings, tmp_path / "demo").read_text()
     assert demo.verdict(results).split(":")[0] in page
     assert page.count("data:image/gif") == 3
-    assert page.count("data:image/png") == 2
-    assert "http" not in page.replace("http://www.w3.org", "")
+    assert page.count("data:image/svg") == 4
+    assert page.index("data:image/gif") < page.index("What came out")
+    assert "http" not in page.replace("http-equiv", "")
     assert told[0][2] == "compiling"
-    names = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert {"index.html", "learning.png", "costs.png", "pg.gif"} <= names
+    durations = []
+    for method in demo.METHODS:
+        with Image.open(tmp_path / "demo" / f"{method}.gif") as film:
+            durations.append(sum(_duration(film, n) for n in range(film.n_frames)))
+    assert len(set(durations)) == 1, "the films do not keep step"
+
+
+def _duration(film, number):
+    film.seek(number)
+    return film.info["duration"]
+
+
+def test_the_films_returns_and_the_tables_means_agree_in_words(small):
+    _, results, _ = small
+    rides = {method: demo.typical_ride(results, method) for method in demo.METHODS}
+    for method, ride in rides.items():
+        others = results.returns(method).mean()
+        assert ride.total == pytest.approx(others, abs=0.15)
+    said = demo_page.typical(rides, results)
+    for method, name in (("pg", "PG"), ("termpg", "TermPG"), ("oracle", "Oracle")):
+        mean = results.returns(method).mean()
+        assert f"{name} {rides[method].total:.1f} (mean {mean:.1f})" in said
 
 
 def test_costs_are_compared_step_by_step(small):
     settings, results, _ = small
     truths, guesses = demo.cost_pairs(results)
     assert len(truths) == settings.seeds
-    # Notifier: a step costs nothing or 3.5 to 5.5.
-    assert all(((t == 0) | ((t >= 3.5) & (t <= 5.5))).all() for t in truths)
+    assert all(((t == 0) | (t == demo.TURN_COST)).all() for t in truths)
     assert [t.shape for t in truths] == [g.shape for g in guesses]
     assert all(np.isfinite(g).all() and g.std() > 0 for g in guesses)
 
@@ -42,8 +63,8 @@ def test_costs_are_compared_step_by_step(small):
 @pytest.mark.parametrize(
     ("gaps", "words"),
     [
-        ([2.0, 2.1, 1.9], "TermPG earns more than PPO"),
-        ([-2.0, -2.1, -1.9], "TermPG earns less than PPO"),
+        ([2.0, 2.1, 1.9], "TermPG earns more than PG (plain PPO)"),
+        ([-2.0, -2.1, -1.9], "TermPG earns less than PG (plain PPO)"),
         ([2.0, -2.1, 0.5], "is not clear"),
     ],
 )

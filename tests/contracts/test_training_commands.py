@@ -73,12 +73,15 @@ def test_eval_plays_fresh_episodes(run, capsys):
         assert 0.0 <= row["stop_rate"] <= 1.0 and row["game_over_rate"] == 0.0
 
 
-def test_video_is_a_film(run, tmp_path):
+def test_video_is_a_film_also_of_two_runs_at_once(run, tmp_path, capsys):
     film = tmp_path / "episode.gif"
-    main(["video", str(run), str(film)])
+    beside = ["--side-by-side", str(run), "--max-steps", "20"]
+    main(["video", str(run), str(film), *beside])
+    said = capsys.readouterr().out
+    assert said.count("steps, return") == 2
     with Image.open(film) as image:
         assert image.n_frames > 1
-        assert image.width > 100 and image.height > 100
+        assert image.width >= 2 * 480
 
 
 def test_export_writes_a_graph_once(run, tmp_path, capsys):

@@ -124,6 +124,7 @@ def test_own_results(client, store, ann):
     found = client.get("/api/results", headers=ann).json()
     assert (found["mine"]["stops"], found["reviewed"], found["total"]) == (1, 1, 5)
     assert "driver" not in found["rides"][0]
+    assert found["rides"][0]["steps"] == 3  # how it would have gone on is not told
 
 
 # The admin's way

@@ -1,5 +1,7 @@
 """Pages: what is put in comes out, escaped and without anything from elsewhere."""
 
+import base64
+import hashlib
 from html.parser import HTMLParser
 
 from termdp.pages import Cell, Page, Table
@@ -70,6 +72,25 @@ def test_nothing_comes_from_elsewhere(tmp_path):
     assert all(source.startswith("data:image/") for source in sources)
     assert not {"script", "link"} & {tag for tag, _ in Tags(text).seen}
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["page.html"]
+
+
+def test_headings_can_be_linked_to_and_are_listed():
+    page = Page("Title", "lead", contents=True)
+    page.heading("What it is")
+    page.heading("What it is")
+    text = page.html()
+    assert '<h2 id="what-it-is">' in text and '<h2 id="what-it-is-2">' in text
+    assert text.count('<a href="#what-it-is') == 2
+
+
+def test_only_our_own_script_may_run():
+    page = Page("Title", "lead")
+    page.table(Table("", "", ["", "x"], [["a", "1"], ["b", "3"], ["c", "2"]]))
+    text = page.html()
+    script = text.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert 'class=" sortable"' in text
 
 
 def test_a_drawing_is_larger_than_printed():

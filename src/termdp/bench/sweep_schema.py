@@ -22,6 +22,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     job: Name = ""
     columns: list[Label] = []
+    column: Name = ""  # of older sweeps, whose programs had one
     env: Name = ""
     recurrent: bool = False
     preset: Name = ""

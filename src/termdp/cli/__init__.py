@@ -20,6 +20,7 @@ from termdp.provenance import version_of
 COMMANDS = {
     "envs": "list the environments",
     "methods": "list the methods",
+    "agents": "list the trained agents that come with the package",
     "train": "train a method on an environment",
     "eval": "play fresh episodes with a trained policy",
     "video": "film one episode of a trained policy",
@@ -33,7 +34,10 @@ COMMANDS = {
     "studies": "rides and stops of people: create, export, import, fit, forget, backup",
 }
 
-COMPILING = ("train", "eval", "video", "export", "demo", "bench", "fit")
+COMPILING = (
+    *("train", "eval", "video", "export", "demo", "bench", "fit"),
+    "studies improve",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -61,11 +65,11 @@ def _dispatch(argv: Sequence[str] | None) -> None:
     name, rest = words[0], words[1:]
     if name not in COMMANDS:
         _fail(f"expected a command ({', '.join(COMMANDS)}), got {name!r}")
-    if name in COMPILING:
-        _keep_compiled_programs()
+    _keep_compiled_programs(name)
     command = importlib.import_module(f"termdp.cli.{name}")
     if hasattr(command, "COMMANDS"):
         name, rest = _member_of_group(name, command.COMMANDS, rest)
+        _keep_compiled_programs(name)
         command = importlib.import_module(f"termdp.cli.{name.replace(' ', '_')}")
     args = tyro.cli(command.Args, prog=f"termdp {name}", args=rest)
     try:
@@ -95,10 +99,11 @@ def _member_of_group(
     return f"{group} {words[0]}", words[1:]
 
 
-def _keep_compiled_programs() -> None:
+def _keep_compiled_programs(name: str) -> None:
     """Compile once per machine: JAX keeps programs on disk between commands."""
-    folder = Path.home() / ".cache" / "termdp" / "jax"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    if name in COMPILING:
+        folder = Path.home() / ".cache" / "termdp" / "jax"
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
 
 
 def _overview(prefix: str = "", commands: dict[str, str] = COMMANDS) -> str:

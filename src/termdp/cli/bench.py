@@ -203,7 +203,7 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
-    from termdp.report.names import counted
+    from termdp.pages import counted
 
     console = Console()
     for row in rows:

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 @dataclass(frozen=True)
 class Args:
-    """Compare PPO, TermPG and the oracle, and write a page to look at.
+    """Compare PG (plain PPO), TermPG and the oracle, and write a page to look at.
 
     Example: termdp demo --out demo
     """
@@ -24,7 +24,8 @@ class Args:
 
 def run(args: Args) -> None:
     """Train, play, write."""
-    from termdp.report.demo import DemoSettings, run_demo, verdict, write_page
+    from termdp.report.demo import DemoSettings, run_demo, verdict
+    from termdp.report.demo_page import write_page
 
     if not 2 <= args.seeds <= 4096:
         raise ValueError(

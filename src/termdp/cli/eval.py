@@ -18,7 +18,7 @@ class Args:
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or a file of `agent.save`."""
+    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
     episodes: int = 128
     """Episodes per seed."""
     observer: Path | None = None

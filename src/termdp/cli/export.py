@@ -15,7 +15,7 @@ class Args:
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, or a file of `agent.save`."""
+    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """File to write, ending in .onnx."""
     seed: int | None = None

@@ -1,5 +1,6 @@
-"""`termdp report`: a page about benchmark results."""
+"""`termdp report`: a page about benchmark results, or a site over many."""
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ class Args:
     """Folder of `termdp bench`; several that belong together make one report."""
     out: Path | None = None
     """Folder for report.html, tables.md and figures; the first DIR unless given."""
+    site: Annotated[Path | None, tyro.conf.arg(metavar="OUT")] = None
+    """Folder for one site over all DIRs: fits too, or folders of such folders."""
     json: bool = False
     """Print all findings as JSON and nothing else on standard output."""
 
@@ -35,6 +38,9 @@ def run(args: Args) -> None:
 
     if not args.folders:
         raise ValueError("expected a folder of results (termdp report results/paper)")
+    if args.site is not None:
+        _write_site(args, args.site)
+        return
     console = Console(stderr=True)
     with console.status("reading the results") as status:
         results = load(args.folders)
@@ -53,4 +59,24 @@ def run(args: Args) -> None:
         return
     for sentence in sentences:
         print(f"- {sentence}")
+    print(f"look at {page.resolve()}")
+
+
+def _write_site(args: Args, out: Path) -> None:
+    from termdp.report.site import write_site
+
+    if args.out is not None:
+        raise ValueError("expected --site or --out, got both: --site names the folder")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"expected a folder for the site, got the file {out}")
+    with Console(stderr=True).status("reading the results") as status:
+        page, entries = write_site(
+            args.folders, out, lambda words: status.update(f"making {words}")
+        )
+    if args.json:
+        found = [dataclasses.asdict(entry) for entry in entries]
+        print(json.dumps({"page": str(page), "results": found}, indent=2))
+        return
+    for entry in entries:
+        print(f"- {entry.name}: {entry.about}")
     print(f"look at {page.resolve()}")

@@ -32,6 +32,11 @@ class Args:
     trusted_proxy: tuple[str, ...] = ()
     """Addresses or networks of reverse proxies before this server. Only they are believed
     when they say for whom they ask (X-Forwarded-For)."""
+    improve: float | None = None
+    """Minutes between rounds in which a driver learns from new stops, in a process of its
+    own (docs/improve.md); none unless given."""
+    improve_folder: Path = Path("improve")
+    """Folder for what is learned in these rounds."""
     workers: int = 1
     """Processes that answer; more than one need PostgreSQL (docs/people_server.md)."""
     token_days: float = 30
@@ -45,6 +50,7 @@ def run(args: Args) -> None:
     """Serve until interrupted."""
     from termdp.people.server.app import Settings
     from termdp.people.server.connections import to_networks
+    from termdp.people.server.improver import check_minutes, improving
     from termdp.people.server.serving import Opening, plain_http_warning, serve
 
     if not 1 <= args.steps <= 2000:
@@ -52,6 +58,9 @@ def run(args: Args) -> None:
 
     if not 0 < args.token_days <= 3650:
         raise ValueError(f"expected --token-days up to 3650, got {args.token_days}")
+
+    if args.improve is not None:
+        check_minutes(args.improve)
 
     def on_start(opening: Opening) -> None:
         print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
@@ -79,4 +88,5 @@ def run(args: Args) -> None:
         settings,
         args.workers,
         on_start,
+        improving(args.db, args.improve, args.improve_folder),
     )

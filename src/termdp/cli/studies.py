@@ -16,4 +16,5 @@ COMMANDS = {
     "backup": "write a whole store to one file, also while it is served",
     "restore": "read a backup into a new database",
     "fit": "fit an observer to the stops of a study",
+    "improve": "let a driver learn from the stops of a study, round by round",
 }

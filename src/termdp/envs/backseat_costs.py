@@ -1,4 +1,4 @@
-"""What makes Backseat Driver's passenger uneasy: collecting coins."""
+"""What makes Backseat Driver's passenger uneasy: collecting coins, steering."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from termdp.envs.backseat import LEFT, RIGHT, BackseatDriver
+from termdp.envs.backseat import LEFT, RIGHT, STAY, BackseatDriver
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
 from termdp.envs.backseat_view import NUM_MAPS, cells
 from termdp.envs.cost_functions import charged
@@ -68,6 +68,24 @@ class BackseatCoinCost:
     def _mask(self, rows: tuple[int, ...]) -> int:
         """These rows as bits."""
         return sum(1 << (row - self.road.near_rows.start) for row in rows)
+
+
+@struct.dataclass
+class BackseatSteeringCost:
+    """What a turn of the wheel costs, to the left or right, whether there is road or not.
+
+    Attributes:
+        scale: the cost of steering, if it is not to be 1.
+        relief: what any other step takes away.
+    """
+
+    scale: Any = 1.0
+    relief: Any = 0.0
+
+    def __call__(self, observation: Any, action: Any) -> Any:
+        """The cost of one unbatched pair, a float32 scalar."""
+        xp: Any = jnp if isinstance(observation, jax.Array) else np
+        return charged(self, xp.asarray(action != STAY))
 
 
 def _pick(xp: Any, words: Any, lane: Any) -> tuple[Any, Any]:

@@ -7,10 +7,13 @@ cars are in that frame, so a step can be shown in four pictures, or in more with
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
+from termdp.envs.backseat import BackseatDriver
 from termdp.envs.backseat_road import CAR_LENGTH, FRAMES, Road
 from termdp.render.drawing import Drawing, Shape
 
@@ -91,6 +94,22 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
     if crashed:
         _fire(drawing, VERGE + side + 0.5, road.agent_row * ROW + 0.2)
     return drawing
+
+
+def moves(game: BackseatDriver, state: Any, action: Any) -> list[Drawing]:
+    """A step in four pictures, the last one of what it led to."""
+    frames = jax.device_get(_frames(game, state, action))
+    return [
+        draw(jax.tree.map(lambda leaf, at=at: leaf[at], frames), game.road)
+        for at in range(FRAMES)
+    ]
+
+
+@partial(jax.jit, static_argnums=0)
+def _frames(game: BackseatDriver, state: Any, action: Any) -> Any:
+    # What is drawn at random only comes into sight after the step.
+    draws = game.sample_draws(jax.random.key(0))
+    return game.frames(state, action, draws, game.default_params)
 
 
 def sprites(road: Road | None = None) -> dict[str, Any]:

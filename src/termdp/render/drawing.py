@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 Shape = dict[str, Any]
 
@@ -44,6 +44,12 @@ class Drawing:
         """Add a filled polygon."""
         self.shapes.append(
             {"kind": "polygon", "points": [list(p) for p in points], "fill": fill}
+        )
+
+    def text(self, x: float, y: float, words: str, height: float, fill: str) -> None:
+        """Add words whose first letter stands below and right of (x, y)."""
+        self.shapes.append(
+            {"kind": "text", "x": x, "y": y, "h": height, "words": words, "fill": fill}
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -96,7 +102,11 @@ def _paint(canvas: ImageDraw.ImageDraw, shape: Shape, k: float) -> None:
         case "polygon":
             points = [(x * k, y * k) for x, y in shape["points"]]
             canvas.polygon(points, fill=shape["fill"])
+        case "text":
+            place = shape["x"] * k, shape["y"] * k
+            font = ImageFont.load_default(shape["h"] * k)
+            canvas.text(place, shape["words"], shape["fill"], font)
         case kind:
             raise ValueError(
-                f"expected a shape of kind rect, circle or polygon, got {kind!r}"
+                f"expected a shape of kind rect, circle, polygon or text, got {kind!r}"
             )

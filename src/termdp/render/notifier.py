@@ -32,9 +32,13 @@ def draw(state: Any, params: Any) -> Drawing:
         drawing.circle(x, 2.2, 0.03 + 0.07 * interest, _PHONE)
     drawing.rect(1.17, 2.48, 0.36, 0.04 + 0.08 * interest, _PHONE, 0.02)
     width = _WIDTH - _LEFT - 0.4
+    drawing.text(_LEFT, 0.36, "interest", 0.24, _PHONE)
     drawing.rect(_LEFT, 0.7, width, 0.4, _PALE, 0.2)
     drawing.rect(_LEFT, 0.7, width * interest, 0.4, _INTEREST, 0.2)
     # One tick per moment, the newest on the right.
+    drawing.text(_LEFT, 1.46, "sent of late:", 0.24, _PHONE)
+    drawing.text(_LEFT + 1.5, 1.46, "opened", 0.24, _OPENED)
+    drawing.text(_LEFT + 2.45, 1.46, "ignored", 0.24, _UNOPENED)
     pitch = width / len(history)
     for index, seen in enumerate(history):
         x = _LEFT + index * pitch

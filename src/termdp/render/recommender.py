@@ -41,7 +41,7 @@ def draw(state: Any, game: Recommender | None = None) -> Drawing:
     game = Recommender() if game is None else game
     rows = -(-game.num_items // _COLUMNS)
     width = _GAP + _COLUMNS * (_TILE + _GAP) + _SIDE
-    height = max(_GAP + rows * (_TILE + _GAP), 1.9 + 0.34 * game.num_categories + _GAP)
+    height = max(_GAP + rows * (_TILE + _GAP), 2.1 + 0.34 * game.num_categories + _GAP)
     drawing = Drawing(width, height, background=_BACKGROUND)
     for item in range(game.num_items):
         x = _GAP + (item % _COLUMNS) * (_TILE + _GAP)
@@ -51,9 +51,11 @@ def draw(state: Any, game: Recommender | None = None) -> Drawing:
             drawing.rect(x - 0.08, y - 0.08, _TILE + 0.16, _TILE + 0.16, frame, 0.2)
         _tile(drawing, game, item, x, y, float(state.item_exposure[item]))
     left = width - _SIDE
+    drawing.text(left + 0.1, 0.08, "taste", 0.22, _INK)
+    drawing.text(left + 0.2, 1.84, "shown of late", 0.22, _INK)
     _dial(drawing, game, left + _SIDE / 2, 1.0, np.asarray(state.taste))
     for category in range(game.num_categories):
-        y = 1.95 + 0.34 * category
+        y = 2.12 + 0.34 * category
         share = _fill(float(state.category_exposure[category]))
         drawing.rect(left + 0.2, y, _SIDE - 0.4, 0.22, _PALE, 0.11)
         colour = _CATEGORIES[category % len(_CATEGORIES)]

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-_BACKGROUND = (16, 18, 27)
-_GRID = (44, 48, 62)
-_TEXT = (200, 204, 214)
-_MARGIN = 8
-_LABEL_HEIGHT = 14
+BACKGROUND = (16, 18, 27)
+TEXT = (222, 225, 232)
+STOP = (255, 82, 82)
+_GRID = (50, 55, 70)
+_FINER = 2  # lines are drawn larger and shrunk: Pillow's have steps
 
 
 @dataclass(frozen=True)
@@ -30,102 +30,150 @@ class Panel:
     Attributes:
         title: what is drawn.
         curves: the lines, back to front.
-        level: a horizontal line worth knowing (b, say).
-        top: upper end of the axis; None fits the values.
+        level: a dashed line worth knowing, b say; the axis names its number.
+        percent: whether the axis goes from 0 to 100%; otherwise it fits the values.
+        height: in pixels, of the curves alone.
     """
 
     title: str
     curves: Sequence[Curve]
     level: float | None = None
-    top: float | None = None
-    height: int = 56
+    percent: bool = False
+    height: int = 76
     limits: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         values = np.concatenate([np.asarray(c.values, float) for c in self.curves])
         extra = [] if self.level is None else [self.level]
         low = min(0.0, float(values.min(initial=0.0)))
-        high = max([float(values.max(initial=0.0)), *extra, 1e-3])
-        high = self.top if self.top is not None else high * 1.1
-        object.__setattr__(self, "limits", (low, high))
+        high = 1.1 * max([float(values.max(initial=0.0)), *extra, 1e-3])
+        limits = (0.0, 1.0) if self.percent else (low, high)
+        object.__setattr__(self, "limits", limits)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Where the axis has a number, and the number."""
+        if self.percent:
+            return [(0.0, "0%"), (0.5, "50%"), (1.0, "100%")]
+        high = _round_number(self.limits[1]) if self.level is None else self.level
+        return [(0.0, "0"), (high, f"{high:g}")]
 
 
-def film(frames: Sequence[np.ndarray], panels: Sequence[Panel]) -> list[np.ndarray]:
-    """Each frame with the panels under it, drawn up to that frame's step.
+def _round_number(most: float) -> float:
+    """The largest of 1, 2, 5, 10, … that is no more than `most`."""
+    size = 10.0 ** np.floor(np.log10(most))
+    return float(max(part * size for part in (1, 2, 5) if part * size <= most))
 
-    Args:
-        frames: pictures `uint8 [height, width, 3]`, one per step.
-        panels: what to draw; every curve has as many values as there are frames.
+
+@dataclass(frozen=True)
+class Time:
+    """The strip's time: steps so far, steps of the axis, and where it was stopped.
+
+    Attributes:
+        now: how many steps are drawn.
+        steps: how long the axis is.
+        stop: after how many steps the observer stopped it; None if not, or not yet.
     """
-    return [
-        np.vstack([frame, strip(panels, frame.shape[1], step + 1)])
-        for step, frame in enumerate(frames)
-    ]
+
+    now: int
+    steps: int
+    stop: int | None = None
 
 
-def strip(panels: Sequence[Panel], width: int, steps: int) -> np.ndarray:
-    """The panels side by side in time, with the first `steps` steps drawn."""
-    height = sum(panel.height + _LABEL_HEIGHT for panel in panels) + _MARGIN
-    image = Image.new("RGB", (width, height), _BACKGROUND)
-    canvas = ImageDraw.Draw(image)
+def strip(
+    panels: Sequence[Panel], width: int, time: Time, font_size: int
+) -> np.ndarray:
+    """The panels below one another, above a common axis of time."""
+    line = _line(font_size)
+    size = (width, sum(panel.height + line for panel in panels) + line)
+    image = Image.new("RGB", (size[0] * _FINER, size[1] * _FINER), BACKGROUND)
+    pen = _Pen(image, font_size)
     y = 0
     for panel in panels:
-        _draw_panel(canvas, panel, (_MARGIN, y, width - _MARGIN), steps)
-        y += panel.height + _LABEL_HEIGHT
-    return np.asarray(image)
+        pen.panel(panel, y, time)
+        y += panel.height + line
+    pen.time_axis(y, time)
+    return np.asarray(image.resize(size, Image.Resampling.BOX))
 
 
-def _draw_panel(
-    canvas: ImageDraw.ImageDraw, panel: Panel, place: tuple[int, int, int], steps: int
-) -> None:
-    left, top, right = place
-    font = ImageFont.load_default(10)
-    canvas.text((left, top + 2), panel.title, fill=_TEXT, font=font)
-    x = right
-    for curve in reversed([c for c in panel.curves if c.name]):
-        x -= int(canvas.textlength(curve.name, font=font))
-        canvas.text((x, top + 2), curve.name, fill=curve.colour, font=font)
-        x -= 10
-    upper, lower = top + _LABEL_HEIGHT, top + _LABEL_HEIGHT + panel.height - 6
-    low, high = panel.limits
+def _line(font_size: int) -> int:
+    return round(2.1 * font_size)
 
-    def place_y(value: float) -> float:
-        return lower - (np.clip(value, low, high) - low) / (high - low) * (
-            lower - upper
-        )
 
-    canvas.rectangle((left, upper, right, lower), outline=_GRID)
-    if panel.level is not None:
-        for start in range(left, right, 8):
-            y = place_y(panel.level)
-            canvas.line((start, y, start + 4, y), fill=_TEXT)
-    for curve in panel.curves:
-        total = max(len(curve.values), 2)
-        shown = np.asarray(curve.values, float)[:steps]
-        points = [
-            (left + (right - left) * i / (total - 1), place_y(v))
-            for i, v in enumerate(shown)
-        ]
+class _Pen:
+    """Draws panels on an enlarged picture; all its places are in enlarged pixels."""
+
+    def __init__(self, image: Image.Image, font_size: int):
+        self.canvas = ImageDraw.Draw(image)
+        self.font = ImageFont.load_default(font_size * _FINER)
+        self.line = _line(font_size) * _FINER
+        self.gap = 6 * _FINER
+        self.left = round(self.canvas.textlength("100%", font=self.font)) + 2 * self.gap
+        self.right = image.width - 2 * self.gap
+
+    def panel(self, panel: Panel, y: int, time: Time) -> None:
+        top = y * _FINER
+        self._heading(panel, top)
+        upper = top + self.line
+        lower = upper + panel.height * _FINER - self.gap
+        low, high = panel.limits
+
+        def height_of(value: float) -> float:
+            share = (np.clip(value, low, high) - low) / (high - low)
+            return float(lower - share * (lower - upper))
+
+        for value, words in panel.ticks:
+            at = height_of(value)
+            self.canvas.line((self.left, at, self.right, at), _GRID, _FINER)
+            place = (self.left - self.gap, at)
+            self.canvas.text(place, words, TEXT, self.font, anchor="rm")
+        for curve in panel.curves:
+            places = [
+                (self._across(step, time), height_of(value))
+                for step, value in enumerate(curve.values[: time.now], start=1)
+            ]
+            self._curve(curve, places, height_of(0.0))
+        if panel.level is not None:
+            self._dashes(height_of(panel.level))
+        if time.stop is not None:
+            x = self._across(time.stop, time)
+            self.canvas.line((x, upper, x, lower), STOP, 2 * _FINER)
+            tip = 5 * _FINER
+            self.canvas.polygon(
+                [(x - tip, upper), (x + tip, upper), (x, upper + tip)], STOP
+            )
+
+    def time_axis(self, y: int, time: Time) -> None:
+        """Its two ends in words."""
+        top = y * _FINER + self.gap / 2
+        self.canvas.text((self.left, top), "start", TEXT, self.font)
+        words = f"{time.steps} steps" if time.steps != 1 else "1 step"
+        self.canvas.text((self.right, top), words, TEXT, self.font, anchor="ra")
+
+    def _heading(self, panel: Panel, top: float) -> None:
+        place = (self.gap, top + self.gap)
+        self.canvas.text(place, panel.title, TEXT, self.font)
+        taken = self.gap + self.canvas.textlength(panel.title, font=self.font)
+        x = float(self.right)
+        for curve in reversed([c for c in panel.curves if c.name]):
+            x -= self.canvas.textlength(curve.name, font=self.font)
+            if x > taken + self.gap:
+                place = (round(x), place[1])
+                self.canvas.text(place, curve.name, curve.colour, self.font)
+            x -= 2 * self.gap
+
+    def _dashes(self, y: float) -> None:
+        for start in range(self.left, self.right, 8 * _FINER):
+            self.canvas.line((start, y, start + 4 * _FINER, y), TEXT, _FINER)
+
+    def _curve(
+        self, curve: Curve, places: list[tuple[float, float]], floor: float
+    ) -> None:
         if curve.bars:
-            for px, py in points:
-                canvas.line((px, place_y(0.0), px, py), fill=curve.colour)
-        elif len(points) > 1:
-            canvas.line(points, fill=curve.colour, width=2)
+            for x, y in places:
+                self.canvas.line((x, floor, x, y), curve.colour, 2 * _FINER)
+        elif len(places) > 1:
+            self.canvas.line(places, curve.colour, 2 * _FINER, joint="curve")
 
-
-def save_gif(path: str, frames: Sequence[np.ndarray], fps: float) -> None:
-    """Write frames as an endless GIF."""
-    images = [Image.fromarray(frame) for frame in frames]
-    # One palette for all frames: colours do not flicker and the file stays small.
-    palette = images[len(images) // 2].quantize(colors=128)
-    images = [
-        image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images
-    ]
-    images[0].save(
-        path,
-        save_all=True,
-        append_images=images[1:],
-        duration=round(1000 / fps),
-        loop=0,
-        optimize=True,
-    )
+    def _across(self, step: int, time: Time) -> float:
+        return self.left + (self.right - self.left) * step / max(time.steps, 1)

@@ -47,6 +47,12 @@ class BestAgainstBest:
         """Whether it is clearly a loss."""
         return self.relative.high < 0 and self.gap.high < 0
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether an interval excludes zero, but the other does not agree."""
+        is_clear = self.relative.excludes_zero or self.gap.excludes_zero
+        return is_clear and not (self.is_supported or self.is_contradicted)
+
 
 @dataclasses.dataclass(frozen=True)
 class Findings:

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from termdp.pages import Page, Table
-from termdp.report import figures
+from termdp.pages import Page, Table, counted
+from termdp.report import figures, meanings
 from termdp.report.analysis import BASELINE, CEILING, Findings
 from termdp.report.detail_tables import detail_tables, observer_table, time_table
 from termdp.report.names import (
     column_name,
-    counted,
     has_usual_discount,
     method_name,
 )
@@ -32,6 +31,7 @@ def write_report(
     findings: Findings,
     out: Path,
     on_progress: OnProgress = lambda words: None,
+    home: str = "",
 ) -> Path:
     """Write `report.html`, `tables.md` and `figures/`; returns the page's path.
 
@@ -40,6 +40,7 @@ def write_report(
         findings: what follows from it.
         out: the folder.
         on_progress: gets what is being drawn, in words.
+        home: address of the first page, where the report is part of a site.
     """
     out.mkdir(parents=True, exist_ok=True)
     sentences = conclusions(results, findings)
@@ -51,12 +52,12 @@ def write_report(
     comparison.append(pooled_table(results, findings))
     details = [*detail_tables(results, findings), time_table(results)]
     _write_markdown(results, sentences, [*headline, *comparison, *details], out)
-    page = Page(title(results), lead(results), wide=True)
+    page = Page(title(results), lead(results), wide=True, contents=True, home=home)
     page.heading("What the numbers support")
     page.findings(sentences)
     page.heading("Returns")
     _add_tables(page, headline)
-    _add_score_figures(page, results, out, on_progress)
+    _add_score_figures(page, results, findings, out, on_progress)
     page.heading("Comparisons")
     _add_comparisons(page, findings, results, comparison, out, on_progress)
     page.heading("Learning")
@@ -119,7 +120,11 @@ def _add_tables(page: Page, tables: list[Table]) -> None:
 
 
 def _add_score_figures(
-    page: Page, results: Results, out: Path, on_progress: OnProgress
+    page: Page,
+    results: Results,
+    findings: Findings,
+    out: Path,
+    on_progress: OnProgress,
 ) -> None:
     for number, (_, columns) in enumerate(column_groups(results), start=1):
         on_progress("final returns")
@@ -128,6 +133,7 @@ def _add_score_figures(
             figures.save(figure, out / "figures", f"final_{number}"),
             "Final returns: small dots are seeds, large ones their mean, bars its 95% t "
             "interval; dashed: PG's mean.",
+            meanings.of_final_scores(results, findings, columns),
         )
 
 
@@ -140,22 +146,21 @@ def _add_comparisons(
     on_progress: OnProgress,
 ) -> None:
     on_progress("comparisons")
-    drawn = (
-        (
-            "improvement",
-            figures.improvements(findings),
+    improvement = figures.improvements(findings)
+    if improvement is not None:
+        page.plot(
+            figures.save(improvement, out / "figures", "improvement"),
             "Relative improvement of the best TermPG over the best PG; bars: 95% "
             "bootstrap intervals that include the choice of the best.",
-        ),
-        (
-            "pooled",
-            figures.pooled_scores(results, findings),
+            meanings.of_improvements(findings),
+        )
+    pooled = figures.pooled_scores(results, findings)
+    if pooled is not None:
+        page.plot(
+            figures.save(pooled, out / "figures", "pooled"),
             "All environments together, 95% stratified bootstrap intervals.",
-        ),
-    )
-    for name, figure, caption in drawn:
-        if figure is not None:
-            page.plot(figures.save(figure, out / "figures", name), caption)
+            meanings.of_pooled(findings),
+        )
     _add_tables(page, tables)
 
 
@@ -172,6 +177,7 @@ def _add_curves(
             page.plot(
                 figures.save(figure, out / "figures", f"learning_{group}_{part}"),
                 f"{words}. Return while training; bands: 95% t interval over seeds.",
+                meanings.of_learning(results, rows, shown),
             )
     on_progress("cost errors")
     row = next(iter(results.of("termpg")), "termpg")
@@ -182,6 +188,7 @@ def _add_curves(
             f"Costs learned by {method_name(row)} against the true ones: ℓ2 error per "
             "step, and correlation, which a network that says zero everywhere does not "
             "have.",
+            meanings.of_costs(results, row),
         )
 
 

@@ -13,9 +13,11 @@ from termdp.bench.curves import Curve
 from termdp.intervals import Interval, mean_band, mean_interval
 from termdp.report.analysis import BASELINE, Findings
 from termdp.report.names import (
+    MARKERS,
     colours,
     column_colours,
     column_name,
+    marker,
     method_name,
     split_discount,
 )
@@ -47,7 +49,8 @@ MOST_PANELS_IN_A_ROW = 4
 
 
 @contextlib.contextmanager
-def _drawing() -> Iterator[Any]:
+def drawing() -> Iterator[Any]:
+    """Matplotlib's pyplot in the reports' style."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -76,15 +79,16 @@ def learning_curves(
     results: Results, rows: Sequence[str], columns: Sequence[str]
 ) -> Any:
     """Return while training: mean over seeds and its 95% interval, per environment."""
-    palette = colours(list(rows))
-    with _drawing() as plt:
+    palette = colours(results.rows)
+    with drawing() as plt:
         figure, axes = panels(plt, len(columns))
         handles: dict[str, Any] = {}
         for axis, column in zip(axes, columns, strict=True):
             for row in rows:
                 found = results.curves_of(column, row)
                 if found:
-                    line = _band(axis, found, "return_mean", palette[row], row)
+                    look = palette[row], marker(row)
+                    line = _band(axis, found, "return_mean", look, _is_main(row))
                     handles.setdefault(row, line)
             axis.set_title(column_name(column))
             _step_axis(axis)
@@ -92,6 +96,10 @@ def learning_curves(
         axes[0].set_ylabel("return")
         _legend(figure, handles)
         return figure
+
+
+def _is_main(row: str) -> bool:
+    return row == BASELINE or split_discount(row)[0] == "termpg"
 
 
 def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -> None:
@@ -107,14 +115,27 @@ def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -
         axis.set_ylim(together.min() - margin, together.max() + margin)
 
 
-def _band(axis: Any, curves: list[Curve], name: str, colour: str, row: str) -> Any:
+def _band(
+    axis: Any,
+    curves: list[Curve],
+    name: str,
+    look: tuple[str, str],
+    is_main: bool,
+) -> Any:
+    colour, shape = look
     steps, values = stacked(curves, name)
     low, mean, high = mean_band(values)
-    is_main = row == BASELINE or split_discount(row)[0] == "termpg"
     order = 3 if is_main else 2
     axis.fill_between(steps, low, high, color=colour, alpha=0.14, lw=0, zorder=order)
     (line,) = axis.plot(
-        steps, mean, color=colour, lw=2.0 if is_main else 1.4, zorder=order + 1
+        steps,
+        mean,
+        color=colour,
+        lw=2.0 if is_main else 1.4,
+        marker=shape,
+        markersize=4.5,
+        markevery=max(1, len(steps) // 6),
+        zorder=order + 1,
     )
     return line
 
@@ -129,8 +150,8 @@ def stacked(curves: list[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:
 def final_scores(results: Results, columns: Sequence[str]) -> Any:
     """Every seed's final return, the mean and its interval, per environment."""
     rows = [r for r in results.rows if any(results.has(c, r) for c in columns)]
-    palette = colours(rows)
-    with _drawing() as plt:
+    palette = colours(results.rows)
+    with drawing() as plt:
         height = 0.75 + 0.2 * len(rows)
         figure, axes = panels(plt, len(columns), (PANEL[0], height))
         for index, (axis, column) in enumerate(zip(axes, columns, strict=True)):
@@ -162,11 +183,20 @@ def _dots(
         axis.scatter(
             scores, [place] * len(scores), s=9, color=palette[row], alpha=0.55, lw=0
         )
-        axis.scatter([found.value], [place], s=34, color=palette[row], zorder=3, lw=0)
+        axis.scatter(
+            [found.value],
+            [place],
+            s=36,
+            color=palette[row],
+            marker=marker(row),
+            zorder=3,
+            lw=0,
+        )
     # Intervals of two seeds are huge: the axis shows where the seeds are.
     everything = np.concatenate([results.values(column, row) for row in rows])
     margin = 0.2 * (np.ptp(everything) or 1.0)
     axis.set_xlim(everything.min() - margin, everything.max() + margin)
+    axis.locator_params(axis="x", nbins=4)  # numbers must not run together
 
 
 def pooled_scores(results: Results, findings: Findings) -> Any | None:
@@ -181,7 +211,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
         ("P(better than PG)", findings.probability_pg, 0.5),
         ("P(better than best PG)", findings.probability_best, 0.5),
     )
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axes = plt.subplots(
             1, 3, figsize=(9.6, 1.0 + 0.24 * len(rows)), sharey=True
         )
@@ -189,7 +219,7 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
             axis.axvline(neutral, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
             for place, row in enumerate(rows):
                 if row in found:
-                    _interval(axis, found[row], place, palette[row])
+                    _interval(axis, found[row], place, palette[row], marker(row))
             axis.set_title(title)
             axis.grid(axis="y", visible=False)
         axes[0].set_yticks(range(len(rows)))
@@ -197,11 +227,14 @@ def pooled_scores(results: Results, findings: Findings) -> Any | None:
         axes[0].set_ylim(len(rows) - 0.4, -0.6)
         for axis in axes[1:]:
             axis.set_xlim(-0.03, 1.03)
+            axis.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "¼", "½", "¾", "1"])
         figure.tight_layout()
         return figure
 
 
-def _interval(axis: Any, found: Interval, place: float, colour: str) -> None:
+def _interval(
+    axis: Any, found: Interval, place: float, colour: str, shape: str = "o"
+) -> None:
     axis.plot(
         [found.low, found.high],
         [place] * 2,
@@ -210,7 +243,9 @@ def _interval(axis: Any, found: Interval, place: float, colour: str) -> None:
         alpha=0.3,
         solid_capstyle="round",
     )
-    axis.scatter([found.value], [place], s=30, color=colour, zorder=3, lw=0)
+    axis.scatter(
+        [found.value], [place], s=30, color=colour, marker=shape, zorder=3, lw=0
+    )
 
 
 def improvements(findings: Findings) -> Any | None:
@@ -218,7 +253,7 @@ def improvements(findings: Findings) -> Any | None:
     shown = [best for best in findings.best if math.isfinite(best.relative.low)]
     if not shown:
         return None
-    with _drawing() as plt:
+    with drawing() as plt:
         figure, axis = plt.subplots(figsize=(7.6, 0.9 + 0.34 * len(shown)))
         axis.axvline(0.0, color="#9aa3b6", lw=1, ls=(0, (3, 3)), zorder=1)
         for place, best in enumerate(shown):
@@ -237,6 +272,7 @@ def improvements(findings: Findings) -> Any | None:
                         edgecolors="#5b6478",
                         linewidths=1.2,
                         zorder=2,
+                        clip_on=False,
                     )
         axis.set_yticks(range(len(shown)))
         axis.set_yticklabels(column_name(best.column) for best in shown)
@@ -253,7 +289,7 @@ def _percent_axis(axis: Any) -> None:
     low, high = axis.get_xlim()
     if high > 120:
         axis.set_xscale("symlog", linthresh=100, linscale=1.6)
-        ticks = [t for t in (-100, -50, 0, 50, 100, 200, 400) if low <= t <= high]
+        ticks = [t for t in (-100, -50, 0, 50, 100, 400) if low <= t <= high]
     else:
         step = 10 if high - low < 80 else 25
         ticks = [t for t in range(-1000, 1000, step) if low <= t <= high]
@@ -287,14 +323,15 @@ def cost_errors(results: Results, columns: Sequence[str], row: str) -> Any | Non
     shown = [c for c in columns if results.curves_of(c, row)]
     if not shown:
         return None
-    palette = column_colours(shown)
-    with _drawing() as plt:
+    palette = column_colours(results.columns)
+    with drawing() as plt:
         figure, axes = plt.subplots(1, 2, figsize=(8.2, 2.7))
         handles = {}
         for axis, name in zip(axes, ("cost_rmse", "cost_corr"), strict=True):
             for column in shown:
                 curves = results.curves_of(column, row)
-                line = _band(axis, curves, name, palette[column], row)
+                look = palette[column], MARKERS[results.columns.index(column) % 12]
+                line = _band(axis, curves, name, look, is_main=False)
                 handles[column] = line
             _step_axis(axis)
         axes[0].set_title("ℓ2 error of the cost, per step")
@@ -338,6 +375,30 @@ def save(figure: Any, folder: Path, name: str) -> bytes:
     figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     (folder / f"{name}.svg").write_bytes(buffer.getvalue())
     (folder / f"{name}.png").write_bytes(figure_bytes(figure))
+    return buffer.getvalue()
+
+
+def method_legend(rows: Sequence[str]) -> Any:
+    """Every method's name, colour and marker."""
+    palette = colours(rows)
+    with drawing() as plt:
+        figure = plt.figure(figsize=(8.4, 0.1 + 0.27 * math.ceil(len(rows) / 3)))
+        handles = [
+            plt.Line2D([], [], color=palette[row], marker=marker(row), lw=2)
+            for row in rows
+        ]
+        names = [method_name(row) for row in rows]
+        figure.legend(handles, names, ncols=3, loc="center", fontsize=9)
+        return figure
+
+
+def svg_bytes(figure: Any) -> bytes:
+    """A figure as SVG; closes it."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
     return buffer.getvalue()
 
 

@@ -1,9 +1,10 @@
-"""How methods and environments are called, ordered and coloured in reports.
+"""How methods and environments are called, ordered, coloured and marked in reports.
 
 A label may end in `_discount_D`: the same method with another discount.
 """
 
 import colorsys
+import zlib
 from collections.abc import Iterable, Mapping
 
 from termdp.registry import REGISTRY
@@ -115,6 +116,8 @@ MORE_COLOURS = (
     "#ae3ec9",
     "#74574c",
 )
+# Shapes of points: a method has its own, so that colours need not tell it alone.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">", "8")
 
 
 def split_discount(row: str) -> tuple[str, str]:
@@ -175,6 +178,22 @@ def colours(rows: Iterable[str]) -> dict[str, str]:
     return _different({row: _method_colour(row) for row in rows})
 
 
+def marker(row: str) -> str:
+    """The shape of a method's points, the same in every figure."""
+    method, discount = split_discount(row)
+    names = list(METHOD_NAMES)
+    main = ("pg", "termpg", "oracle")
+    if row in main:
+        return MARKERS[main.index(row)]
+    place = names.index(method) if method in names else _number_of(method)
+    return MARKERS[(place + _number_of(discount)) % len(MARKERS)]
+
+
+def _number_of(name: str) -> int:
+    """A number that only the name decides."""
+    return zlib.crc32(name.encode())
+
+
 def column_colours(columns: Iterable[str]) -> dict[str, str]:
     """The same for environments; a second observer's is another one."""
     return _different({column: _environment_colour(column) for column in columns})
@@ -196,15 +215,18 @@ def _environment_colour(column: str) -> str | None:
 
 
 def _different(wanted: Mapping[str, str | None]) -> dict[str, str]:
-    """Each its own colour; one without, or whose colour is taken, gets a spare one."""
+    """Each its own colour; one without, or whose colour is taken, gets a spare one.
+
+    Which one depends on the name, so that it is the same beside others, if it can be.
+    """
     found: dict[str, str] = {}
-    spare = iter(MORE_COLOURS * (1 + len(wanted) // len(MORE_COLOURS)))
     for name, colour in wanted.items():
-        free = colour is not None and colour not in found.values()
-        found[name] = colour if colour and free else next(spare)
-    return found
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 environment, 2 environments."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        if colour is not None and colour not in found.values():
+            found[name] = colour
+    for name in wanted:
+        if name not in found:
+            first = _number_of(name) % len(MORE_COLOURS)
+            spare = MORE_COLOURS[first:] + MORE_COLOURS[:first]
+            free = [colour for colour in spare if colour not in found.values()]
+            found[name] = (free or spare)[0]
+    return {name: found[name] for name in wanted}

@@ -1,6 +1,7 @@
 """What the numbers support, in words: nothing is claimed whose interval holds zero."""
 
 from termdp.intervals import Interval, difference
+from termdp.pages import counted
 from termdp.provenance import version_of
 from termdp.report.analysis import (
     BASELINE,
@@ -9,7 +10,7 @@ from termdp.report.analysis import (
     Findings,
     counterpart,
 )
-from termdp.report.names import column_name, counted, method_name
+from termdp.report.names import column_name, method_name
 from termdp.report.results import Results
 from termdp.report.tables import number, percent
 
@@ -19,7 +20,7 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
     found = [
         sentence
         for sentence in (
-            *_best_sentences(findings),
+            *best_sentences(findings),
             *(_termpg_sentence(results, row) for row in results.of("termpg")),
             _naive_sentence(results),
             _oracle_sentence(results),
@@ -33,22 +34,30 @@ def conclusions(results: Results, findings: Findings) -> list[str]:
     return found or ["There is only one method here: nothing to compare."]
 
 
-def _best_sentences(findings: Findings) -> list[str]:
+def best_sentences(findings: Findings) -> list[str]:
+    """Where the best TermPG is better, worse, or neither, than the best PG."""
     supported = [best for best in findings.best if best.is_supported]
     contradicted = [best for best in findings.best if best.is_contradicted]
-    unclear = [b for b in findings.best if b not in supported + contradicted]
+    undecided = [best for best in findings.best if best.is_undecided]
+    decided = [*supported, *contradicted, *undecided]
+    unclear = [best for best in findings.best if best not in decided]
     who, whom = ("It", "") if supported else ("The best TermPG", " than the best PG")
     sentences = (
         (supported, "The best TermPG earns more than the best PG on {}."),
         (contradicted, f"{who} earns less{whom} on {{}}."),
         (
+            undecided,
+            "Not settled: {}. The interval of the ratio (resampled seeds) or that of the "
+            "difference (Welch's t) excludes zero, but not both. Nothing is claimed.",
+        ),
+        (
             unclear,
-            "No difference between the best TermPG and the best PG is shown on {}: this "
-            "interval or that of the difference includes zero.",
+            "No difference between the best TermPG and the best PG is shown on {}: both "
+            "the interval of the ratio and that of the difference include zero.",
         ),
     )
     return [
-        sentence.format(_list([_with_improvement(best) for best in group]))
+        sentence.format(listed([_with_improvement(best) for best in group]))
         for group, sentence in sentences
         if group
     ]
@@ -71,8 +80,8 @@ def _termpg_sentence(results: Results, row: str) -> str:
     worse = [column_name(c) for c, gap in gaps.items() if gap.high < 0]
     rest = len(gaps) - len(better) - len(worse)
     parts = [
-        f"better than {pg} on {_list(better)}" if better else "",
-        f"worse than {pg} on {_list(worse)}" if worse else "",
+        f"better than {pg} on {listed(better)}" if better else "",
+        f"worse than {pg} on {listed(worse)}" if worse else "",
         f"not told apart from {pg} on {rest} of {counted(len(gaps), 'environment')}"
         if rest
         else "",
@@ -123,9 +132,9 @@ def _naive_sentence(results: Results) -> str:
         for c in weak
     ]
     return (
-        "A PG for which no end is an end, as in the published code, is weaker than one "
-        f"with honest ends on {_list(numbers)}: part of the published gains may be its "
-        "baseline."
+        "PG that ignores all ends, as the published code does, earns less than PG that "
+        f"treats them as ends on {listed(numbers)}: part of the published gains may come "
+        "from this weak baseline."
     )
 
 
@@ -148,7 +157,7 @@ def _oracle_sentence(results: Results) -> str:
         )
     return (
         "An agent that is told the true costs is clearly better than PG (of the same "
-        f"discount, where that ran) on {_list(clear)} ({len(clear)} of "
+        f"discount, where that ran) on {listed(clear)} ({len(clear)} of "
         f"{counted(len(ran), 'environment')} where one ran): there, learned costs can "
         "help."
     )
@@ -163,7 +172,7 @@ def _costs_sentence(results: Results) -> str:
     }
     if not found:
         return ""
-    words = _list([f"{column_name(c)} {number(v, 2)}" for c, v in found.items()])
+    words = listed([f"{column_name(c)} {number(v, 2)}" for c, v in found.items()])
     return (
         f"Correlation of the costs that {_spoken(row)} learned with the true ones: "
         f"{words}. It "
@@ -186,7 +195,9 @@ def _gaps_sentence(results: Results) -> str:
     if results.missing:
         parts.append(f"{results.missing} runs that were asked for are missing")
     if results.thin:
-        cells = _list([f"{column_name(c)} / {method_name(r)}" for c, r in results.thin])
+        cells = listed(
+            [f"{column_name(c)} / {method_name(r)}" for c, r in results.thin]
+        )
         parts.append(
             "left out, since fewer than two seeds have a return (not run, or no episode "
             f"ended at last): {cells}"
@@ -200,7 +211,7 @@ def _gaps_sentence(results: Results) -> str:
         for label, why in manifest["left_out"].items()
     ]
     if left:
-        parts.append(f"environments left out: {_list(list(dict.fromkeys(left)))}")
+        parts.append(f"environments left out: {listed(list(dict.fromkeys(left)))}")
     return "Incomplete: " + "; ".join(parts) + "." if parts else ""
 
 
@@ -212,7 +223,8 @@ def _version_sentence(results: Results) -> str:
     return f"Made by termdp {made_by}, reported by termdp {here}."
 
 
-def _list(words: list[str]) -> str:
+def listed(words: list[str]) -> str:
+    """Words with commas and an `and`."""
     if len(words) < 2:
         return "".join(words)
     return ", ".join(words[:-1]) + " and " + words[-1]

@@ -23,6 +23,7 @@ from termdp.runs.collect import (
     initial_rollout_state,
 )
 from termdp.runs.result import Result
+from termdp.runs.shipped import agent_path
 from termdp.runs.spec import RunSpec, make_env, make_source
 from termdp.runs.train import load_agents
 
@@ -183,7 +184,7 @@ def agents_of(agent: Agent | Result | str | Path) -> list[Agent]:
         return [agent]
     if isinstance(agent, Result):
         return [agent.agent(seed) for seed in agent.spec.all_seeds]
-    path = Path(agent)
+    path = agent_path(agent)
     return load_agents(path) if path.is_dir() else [read_agent(path)]
 
 
@@ -365,6 +366,8 @@ class Watched:
     Attributes:
         states: the game's state before each step; a picture, of a Gymnasium environment.
         observations: what the agent saw.
+        actions: what it did.
+        rewards: what each step earned.
         costs: true cost of each step; None where nobody knows it.
         window_costs: true accumulated cost after each step; likewise.
         learned_window_costs: the ensemble's mean of it; None without one.
@@ -377,6 +380,8 @@ class Watched:
 
     states: list[Any]
     observations: list[Any]
+    actions: list[Any]
+    rewards: np.ndarray
     costs: np.ndarray | None
     window_costs: np.ndarray | None
     learned_window_costs: np.ndarray | None
@@ -398,7 +403,7 @@ def watch_episode(
     """Play one episode of at most `limit` steps and keep everything."""
     state = _begin(agent, env, params, 1, key)
     learns = agent.card.method.learns_costs
-    states, observations, rows, estimates = [], [], [], []
+    states, observations, actions, rows, estimates = [], [], [], [], []
     for step in range(limit):
         states.append(jax.tree.map(lambda x: x[0], state.env_states.game))
         observations.append(np.asarray(state.observations[0]))
@@ -408,8 +413,9 @@ def watch_episode(
             agent.actor, agent.mind, env, params, state, key_step, 1, deterministic
         )
         rows.append(played)
+        executed = agent.actor.distribution.executed(played.actions[0])
+        actions.append(np.asarray(executed[0]))
         if learns:
-            executed = agent.actor.distribution.executed(played.actions[0])
             estimates.append(
                 _learned(agent.mind, before.recent_costs, before.observations, executed)
             )
@@ -421,6 +427,8 @@ def watch_episode(
     return Watched(
         states=states,
         observations=observations,
+        actions=actions,
+        rewards=np.array([float(row.rewards[0, 0]) for row in rows]),
         costs=_column(rows, "costs"),
         window_costs=_column(rows, "window_costs"),
         learned_window_costs=None if learned is None else learned[:, 0],
@@ -444,8 +452,8 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
     state: Any = agent.initial_state()
     learns = agent.card.method.learns_costs
     pictures: list[np.ndarray] = []
-    observations, infos, estimates = [], [], []
-    total, end = 0.0, ""
+    observations, actions, rewards, infos, estimates = [], [], [], [], []
+    end = ""
     while not end and len(pictures) < limit:
         pictures.append(np.asarray(env.render()))
         observations.append(observation)
@@ -454,7 +462,8 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
         if learns:
             estimates.append(_learned_at(agent, observation, action, before))
         observation, reward, terminated, truncated, info = env.step(action)
-        total += float(reward)
+        actions.append(action)
+        rewards.append(float(reward))
         infos.append(info)
         end = end_of(terminated, truncated, info)
     learned = np.array(estimates) if learns else None
@@ -464,6 +473,8 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
     return Watched(
         states=pictures,
         observations=observations,
+        actions=actions,
+        rewards=np.array(rewards),
         costs=known["cost"],
         window_costs=known["window_cost"],
         learned_window_costs=None if learned is None else learned[:, 0],
@@ -471,7 +482,7 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
         learned_stop_probabilities=None if learned is None else learned[:, 1],
         bias=None if observer is None else float(observer.bias),
         end=end or "cut short",
-        total=total,
+        total=sum(rewards),
     )
 
 

@@ -35,6 +35,7 @@ from termdp.runs.program import Job, TrainProgram
 from termdp.runs.progress import progress_bar
 from termdp.runs.result import Result
 from termdp.runs.runner import CHECKPOINT_SECONDS, Progress, Runner
+from termdp.runs.shipped import agent_path
 from termdp.runs.spec import RunSpec, make_job, make_spec
 
 if TYPE_CHECKING:
@@ -237,20 +238,20 @@ def _run(
 
 
 def load(path: str | Path, seed: int | None = None) -> Agent:
-    """A trained agent, from a run's folder or from a file of `agent.save`.
+    """A trained agent: of a run's folder, of a file of `agent.save`, or a shipped one.
 
     It needs no code of the environment or the observer that it was trained with.
 
     Args:
-        path: the folder or the file.
+        path: the folder, the file, or a name that `termdp agents` lists.
         seed: which of a run's seeds; None for the one with the best return.
 
     Examples:
         >>> import termdp
-        >>> agent = termdp.load("runs/breakout-termpg")  # doctest: +SKIP
+        >>> agent = termdp.load("breakout/termpg")
         >>> action, state = agent.predict(observation)  # doctest: +SKIP
     """
-    path = Path(path)
+    path = agent_path(path)
     if path.is_dir():
         agents = load_agents(path)
         if seed is None:

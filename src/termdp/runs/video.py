@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from termdp.registry import find
-from termdp.render.drawing import picture
-from termdp.render.strip import Curve, Panel, film, save_gif
+from termdp.render.film import HOLD_SECONDS, Film, Scene, save_gif
+from termdp.render.strip import Curve, Panel
 from termdp.runs.evaluate import Watched
 
 COST, TRUE, LEARNED = "#f6c453", "#ff6b6b", "#5ab0ff"
 SUFFIXES = (".gif", ".mp4")
+MOST_BIAS = 1000.0  # beyond it nobody ever stops
 
 
 def check_suffix(path: Path) -> None:
@@ -22,35 +23,60 @@ def check_suffix(path: Path) -> None:
         )
 
 
-def episode_frames(watched: Watched, env_id: str, game: Any) -> list[np.ndarray]:
-    """One picture per step, with the curves so far under it."""
-    draw = find(env_id).drawer(game)
-    frames = [
-        picture(draw(state, observation))
-        for state, observation in zip(watched.states, watched.observations, strict=True)
-    ]
-    return film(frames, panels(watched))
+def episode_scene(
+    watched: Watched, env_id: str, game: Any, title: str, per_step: int | None = None
+) -> Scene:
+    """An episode of one of the package's games, with what happens between steps.
+
+    Args:
+        watched: the episode.
+        env_id: of the game.
+        game: the game.
+        title: who plays.
+        per_step: pictures of a step; None for as many as there are.
+    """
+    entry = find(env_id)
+    draw = entry.drawer(game)
+    pictures: list[Any] = []
+    moves: list[Any] = []
+    for state, observation, action in zip(
+        watched.states, watched.observations, watched.actions, strict=True
+    ):
+        pictures.append(draw(state, observation))
+        if entry.moves is not None:
+            moves = entry.moves(game, state, action)
+            every = len(moves) // (per_step or len(moves))
+            moves = moves[every - 1 :: every]
+            pictures += moves[:-1]
+    return _scene(watched, [*pictures, *moves[-1:]], title, max(len(moves), 1))
 
 
-def gymnasium_frames(watched: Watched) -> list[np.ndarray]:
-    """A film of an environment that drew itself."""
-    known = panels(watched)
-    return film(watched.states, known) if known else watched.states
+def gymnasium_scene(watched: Watched, title: str) -> Scene:
+    """An episode of an environment that drew itself."""
+    return _scene(watched, watched.states, title, 1)
+
+
+def _scene(watched: Watched, pictures: list[Any], title: str, per_step: int) -> Scene:
+    returns = np.cumsum(watched.rewards)
+    return Scene(title, pictures, per_step, returns, panels(watched), watched.end)
 
 
 def panels(watched: Watched) -> list[Panel]:
-    """Cost, accumulated cost (with b) and stop probability: what is known of them."""
+    """Costs (with b) and the stop probability: what is known of them."""
+    if watched.bias is not None and watched.bias > MOST_BIAS:
+        return []
     accumulated = _curves(watched.learned_window_costs, watched.window_costs)
     chance = _curves(watched.learned_stop_probabilities, watched.stop_probabilities)
     found = []
-    if watched.costs is not None:
-        found.append(Panel("cost", [Curve(watched.costs, COST, bars=True)], height=34))
     if accumulated:
-        dashed = "" if watched.bias is None else " (dashed: b)"
-        title = f"accumulated cost{dashed}"
-        found.append(Panel(title, accumulated, level=watched.bias))
+        title = "accumulated cost"
+        bars = []
+        if watched.costs is not None:
+            title = "accumulated cost (bars: each step)"
+            bars = [Curve(watched.costs, COST, bars=True)]
+        found.append(Panel(title, [*bars, *accumulated], watched.bias))
     if chance:
-        found.append(Panel("stop probability", chance, top=1.0))
+        found.append(Panel("stop probability", chance, percent=True))
     return found
 
 
@@ -59,12 +85,12 @@ def _curves(learned: np.ndarray | None, true: np.ndarray | None) -> list[Curve]:
     return found if true is None else [*found, Curve(true, TRUE, "true")]
 
 
-def save_video(path: Path, frames: list[np.ndarray], fps: float) -> None:
-    """Write a GIF, or an MP4 where ffmpeg is installed."""
+def save_video(path: Path, film: Film, fps: float) -> None:
+    """Write a GIF, or an MP4 where ffmpeg is installed; `fps` counts pictures."""
     check_suffix(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gif":
-        save_gif(str(path), frames, fps)
+        save_gif(path, film, fps)
         return
     from matplotlib import animation
 
@@ -73,21 +99,27 @@ def save_video(path: Path, frames: list[np.ndarray], fps: float) -> None:
             "expected ffmpeg on this machine for an .mp4, but it is not installed: "
             "install it, or ask for a .gif"
         )
-    _save_mp4(path, frames, fps)
+    _save_mp4(path, film, fps)
 
 
-def _save_mp4(path: Path, frames: list[np.ndarray], fps: float) -> None:
+def _save_mp4(path: Path, film: Film, fps: float) -> None:
     import matplotlib.pyplot as plt
     from matplotlib import animation
 
-    height, width = frames[0].shape[:2]
+    first = film.frame(0)
+    height, width = first.shape[:2]
     figure = plt.figure(figsize=(width / 100, height / 100), dpi=100)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
-    image = axes.imshow(frames[0], interpolation="nearest")
-    writer = animation.FFMpegWriter(fps=round(fps), extra_args=["-pix_fmt", "yuv420p"])
+    image = axes.imshow(first, interpolation="nearest")
+    even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"  # the format knows no odd sizes
+    writer = animation.FFMpegWriter(
+        fps=round(fps), extra_args=["-pix_fmt", "yuv420p", "-vf", even]
+    )
+    rest = round(fps * HOLD_SECONDS)
     with writer.saving(figure, str(path), dpi=100):
-        for frame in frames:
-            image.set_data(frame)
+        for number in range(len(film) + rest):
+            if number < len(film):
+                image.set_data(film.frame(number))
             writer.grab_frame()
     plt.close(figure)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from termdp.envs.backseat import LEFT, RIGHT, STAY, BackseatDriver
-from termdp.envs.backseat_costs import BackseatCoinCost
+from termdp.envs.backseat_costs import BackseatCoinCost, BackseatSteeringCost
 
 ROW = 13
 
@@ -116,3 +116,14 @@ def test_numpy_and_jax_agree_on_a_game():
 def test_an_observation_of_another_road_is_refused():
     with pytest.raises(ValueError, match=r"21 rows and 5 lanes .* got shape \(10, 10"):
         BackseatCoinCost()(np.zeros((10, 10, 4)), STAY)
+
+
+@pytest.mark.parametrize("xp", [np, jnp])
+def test_steering_costs_on_every_lane(xp):
+    cost = BackseatSteeringCost(scale=0.5)
+    seen = xp.asarray(board(agent=0))
+    assert [float(cost(seen, action)) for action in (STAY, LEFT, RIGHT)] == [
+        0,
+        0.5,
+        0.5,
+    ]

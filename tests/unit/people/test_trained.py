@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import termdp
-from termdp.people.driving.drivers import Driver
 from termdp.people.driving.rides import record, replay
-from termdp.people.driving.trained import AgentDriverModel, drivers_in
+from termdp.people.driving.trained import agent_driver, drivers_in
 from termdp.runs.agent import Agent, make_card
 from termdp.runs.evaluate import place_of, play_steps
 from termdp.runs.program import TrainProgram
@@ -61,20 +60,20 @@ def test_a_driver_decides_as_the_policy_did_in_training(method):
     agent = decided(agent_of(method, bias=1e9))
     env, params = place_of(agent)
     played = play_steps(agent, env, params, jax.random.key(3), 1, 60)
-    model = AgentDriverModel(agent)
-    act = jax.jit(model.act)
-    memory = model.start(agent.mind)
+    driver = agent_driver("tiny", agent)
+    act = jax.jit(driver.model.act)
+    memory = driver.model.start(driver.params)
     for step in range(60):
         if played.starts[step, 0]:
-            memory = model.start(agent.mind)
+            memory = driver.model.start(driver.params)
         observation = played.inputs.observation[step, 0]
-        action, memory = act(agent.mind, jax.random.key(step), observation, memory)
+        action, memory = act(driver.params, jax.random.key(step), observation, memory)
         assert int(action) == int(played.actions[step, 0]), step
 
 
 def test_an_observer_in_training_does_not_stop_the_rides():
     agent = agent_of("pg", bias=-50.0)  # would stop at once
-    ride = record(Driver("tiny", AgentDriverModel(agent), agent.mind), 0, 50)
+    ride = record(agent_driver("tiny", agent), 0, 50)
     assert len(ride) > 3
     assert replay(ride).game_over[-1] or len(ride) == 50
 
@@ -84,7 +83,7 @@ def test_drivers_of_a_run_folder(tmp_path):
     termdp.train("backseat", "pg", steps=32, seeds=2, config=TINY, out=run)
     drivers = drivers_in(tmp_path / "runs")
     assert [d.name for d in drivers] == [f"backseat pg a seed {s}" for s in (0, 1)]
-    assert drivers[0].model is drivers[1].model
+    assert drivers[0].model == drivers[1].model
     leaves = zip(*(jax.tree.leaves(d.params) for d in drivers), strict=True)
     assert any(not np.array_equal(a, b) for a, b in leaves)
     ride = record(drivers[0], 1, 30)
@@ -98,6 +97,6 @@ def test_folders_without_drivers_are_said(tmp_path):
     with pytest.raises(ValueError, match="found none"):
         drivers_in(tmp_path)
     with pytest.raises(ValueError, match="run of Backseat Driver"):
-        AgentDriverModel(agent_of("pg", "breakout"))
+        agent_driver("none", agent_of("pg", "breakout"))
     with pytest.raises(ValueError, match="other sizes, speeds or images"):
-        AgentDriverModel(agent_of("pg", lanes=4))
+        agent_driver("none", agent_of("pg", lanes=4))

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from termdp.envs.backseat import BackseatDriver
-from termdp.render.backseat import ROW, VERGE, draw
+from termdp.envs.backseat import RIGHT, BackseatDriver
+from termdp.render.backseat import ROW, VERGE, draw, moves
 from termdp.render.drawing import to_pixels
 
 ENV = BackseatDriver()
@@ -111,3 +111,14 @@ def test_drawings_are_json_and_become_pixels():
     json.dumps(drawing.as_json())
     assert (drawing.width, drawing.height) == (3 + 2 * VERGE, 9)
     assert to_pixels(drawing, 20).shape == (180, 96, 3)
+
+
+def test_moves_are_the_four_pictures_of_a_step():
+    state = road_with(cars=[(0, 5)], coins=[(2, 8)])
+    pictures = moves(ENV, state, RIGHT)
+    assert len(pictures) == 4
+    assert len({json.dumps(drawing.as_json()) for drawing in pictures}) == 4
+    draws = ENV.sample_draws(jax.random.key(5))
+    after, *_ = ENV.advance(state, RIGHT, draws, ENV.default_params)
+    expected, found = (to_pixels(d, 8) for d in (draw(after), pictures[-1]))
+    assert (expected == found).all()

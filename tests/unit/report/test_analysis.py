@@ -1,5 +1,6 @@
 """What the report claims from results that were made up for it."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from bench_results import write_results
 from termdp.bench.suites import SUITES
+from termdp.intervals import Interval
 from termdp.report import analysis, results, words
 from termdp.report.bench_page import write_report
 from termdp.report.tables import (
@@ -85,8 +87,20 @@ def test_only_what_excludes_zero_is_claimed(found, findings):
     assert third.startswith("No difference")
     assert "Seaquest" in third
     assert any("better than PG on Backseat coins and Breakout" in s for s in rest)
-    assert any("no end is an end" in s and "2.00 against 5.00" in s for s in rest)
+    assert any("ignores all ends" in s and "2.00 against 5.00" in s for s in rest)
     assert not any("Incomplete" in s and "missing" in s for s in rest)
+
+
+def test_intervals_that_disagree_are_neither_a_loss_nor_no_difference(findings):
+    loss = Interval(-0.23, -0.41, -0.05)
+    both = [
+        dataclasses.replace(findings.best[0], relative=loss, gap=gap)
+        for gap in (Interval(-0.6, -1.3, 0.1), Interval(-0.6, -1.3, -0.1))
+    ]
+    assert [best.is_undecided for best in both] == [True, False]
+    said = words.best_sentences(dataclasses.replace(findings, best=both[:1]))
+    assert len(said) == 1
+    assert said[0].startswith("Not settled: ") and "−23%" in said[0]
 
 
 def test_nothing_is_claimed_when_nothing_differs(tmp_path):
@@ -212,7 +226,12 @@ def test_the_page_needs_no_network_and_has_everything(
     text = page.read_text()
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert "https://" not in text
-    assert "<script" not in text
+    assert "default-src 'none'" in text
+    assert text.count("<script>") == 1
+    figures = text.count('<figure class="plot">')
+    assert text.count("What this means.") == figures
+    assert '<a href="#learned-costs">Learned costs</a>' in text
+    assert '<h3 id="learned-costs">' in text
     for words_ in ("Table 1, top", "Learned costs", "Welch", "termdp bench paper"):
         assert words_ in text
     assert found.manifests[0]["commits"][0] in text

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from termdp.pages import counted
 from termdp.registry import REGISTRY
 from termdp.report import published
 from termdp.report.names import (
     COLOURS,
+    MARKERS,
     METHOD_NAMES,
     colours,
     column_colours,
     column_name,
-    counted,
     in_order,
+    marker,
     method_name,
     split_discount,
 )
@@ -54,6 +56,12 @@ def test_no_two_methods_share_a_colour():
     assert len(set(found.values())) == len(rows)
     # One method has one colour in all figures, whatever else is there.
     assert all(colours([row])[row] == found[row] for row in rows)
+
+
+def test_a_method_has_one_marker_whatever_else_is_there():
+    assert [marker(row) for row in ("pg", "termpg", "oracle")] == ["o", "s", "^"]
+    assert marker("termpg_discount_1") != marker("termpg_discount_0.97")
+    assert {*map(marker, [*METHOD_NAMES, "mine"])} <= {*MARKERS}
 
 
 def test_unknown_methods_get_colours_that_are_free():

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from termdp.people.driving.drivers import Driver
-from termdp.people.driving.trained import AgentDriverModel
+from termdp.people.driving.trained import agent_driver
 from termdp.runs import checkpoint
 from termdp.runs.train import load_agents
 
@@ -46,7 +46,7 @@ def _of_run(path: Path) -> list[Driver]:
             f"expected a run without an observer, got {path}: its agent has learned to "
             "avoid stops; train it with --no-observer"
         )
-    model = AgentDriverModel(agents[0])
+    first = [agent_driver("", agent) for agent in agents]
     weights = [agent.mind.weights for agent in agents]
     template = jax.eval_shape(lambda: jax.tree.map(lambda *x: jnp.stack(x), *weights))
     drivers = []
@@ -56,5 +56,7 @@ def _of_run(path: Path) -> list[Driver]:
             mine = jax.tree.map(lambda x, index=index: x[index], taken)
             spec = agent.card.spec
             name = f"{spec.method_name} {path.name} seed {spec.seed} after {step} steps"
-            drivers.append(Driver(name, model, agent.mind._replace(weights=mine)))
+            params = first[index].params
+            mind = params.mind._replace(weights=mine)
+            drivers.append(Driver(name, first[index].model, params._replace(mind=mind)))
     return drivers

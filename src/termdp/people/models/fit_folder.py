@@ -16,18 +16,21 @@ from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.files import draft_of, write_json
 from termdp.logs.held_out import HeldOut
 from termdp.observer_file import save_observer
-from termdp.pages import Page, Table
+from termdp.pages import Page, Table, counted
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
 
+# By file: what the figure shows.
 _CAPTIONS = {
     "windows.svg": "How well models with different memories explain rides that they "
-    "have not seen. Bands: 95% intervals over showings.",
+    "have not seen; higher is better. Bands: 95% intervals over showings.",
     "delays.svg": "The same for different reaction delays.",
     "calibration.svg": "The share of steps that were stopped, against the predicted "
-    "chance of a stop; held out. Bars: 95% intervals.",
+    "chance of a stop, in rides that the model had not seen. On the line both agree. "
+    "Bars: 95% intervals.",
     "moments.svg": "Rides that were stopped, as the supervisor's own model sees them: "
-    "the cost of each step, and how costs added up.",
+    "the cost of each step (bars), how costs added up (line), and the patience (dotted) "
+    "at which a stop is as likely as not.",
 }
 
 
@@ -152,16 +155,73 @@ def _curve(found: HeldOut, seed: int) -> list[dict[str, Any]]:
 
 
 def _page(summary: dict[str, Any], figures: Path) -> Page:
-    low, high = summary["chosen_window_interval"]
     page = Page(
-        f"{summary['study']}: what made them stop",
-        f"{summary['stops']} stops in {summary['reviews']} reviews.",
+        "What made them stop",
+        f"Study {summary['study']}: {counted(summary['stops'], 'stop')} in "
+        f"{counted(summary['reviews'], 'review')} of recorded rides.",
+        contents=True,
     )
     page.paragraph(
-        f"Chosen window: {summary['chosen_window']} steps (95% of bootstraps within "
-        f"{low} and {high}). Window of the saved observers: {summary['window']}. "
-        f"Reaction delay: {summary['reaction_delay']} steps."
+        "People watched rides and stopped them when they had enough. Here a model of "
+        "each of them was fitted to when they stopped: every step has a cost, costs add "
+        "up over what is remembered, and the larger the sum, the likelier the stop. "
+        "Nobody was asked why."
     )
+    page.findings(findings(summary))
+
+    def plot(name: str, meaning: str = "") -> None:
+        page.plot((figures / name).read_bytes(), _CAPTIONS[name], meaning)
+
+    page.heading("What they mind")
+    page.table(_minded_table(summary))
+    page.heading("How long they remember")
+    plot("windows.svg", _memory_words(summary))
+    page.heading("How fast they react")
+    plot("delays.svg", _delay_words(summary))
+    page.heading("How sure this is")
+    plot("calibration.svg")
+    page.heading("Rides that were stopped")
+    plot("moments.svg")
+    page.heading("Use it")
+    page.commands(["termdp train backseat termpg --observer observer.safetensors"])
+    return page
+
+
+def findings(summary: dict[str, Any]) -> list[str]:
+    """What the page begins with."""
+    found = []
+    minds = [row for row in summary["supervisors"][POOLED]["minds"] if _is_bad(row)]
+    if minds:
+        names = ", ".join(row["percept"] for row in minds[:3])
+        found.append(f"All together mind most: {names}.")
+    return [*found, _memory_words(summary), _delay_words(summary)]
+
+
+def _is_bad(row: dict[str, Any]) -> bool:
+    return bool(row["extra_cost"] > 0)
+
+
+def _memory_words(summary: dict[str, Any]) -> str:
+    low, high = summary["chosen_window_interval"]
+    words = (
+        f"The last {counted(summary['chosen_window'], 'step')} explain the stops best "
+        f"(95% of bootstraps: {low} to {high})."
+    )
+    if summary["window"] != summary["chosen_window"]:
+        words += f" The saved observers remember {counted(summary['window'], 'step')}."
+    return words
+
+
+def _delay_words(summary: dict[str, Any]) -> str:
+    delay = summary["reaction_delay"]
+    return (
+        "They react at once."
+        if delay == 0
+        else f"They react {counted(delay, 'step')} later."
+    )
+
+
+def _minded_table(summary: dict[str, Any]) -> Table:
     rows = [
         [
             name,
@@ -172,11 +232,13 @@ def _page(summary: dict[str, Any], figures: Path) -> Page:
         ]
         for name, row in summary["supervisors"].items()
     ]
-    headings = ["model", "reviews", "stops", "bias", "extra cost of steps with …"]
-    page.table(Table("", "", headings, rows))
-    for name, caption in _CAPTIONS.items():
-        page.plot((figures / name).read_bytes(), caption)
-    return page
+    return Table(
+        "One model for all, and one for each",
+        "Patience is the sum of costs at which a stop is as likely as not. The last "
+        "column: by how much steps with something cost more than steps without it.",
+        ["model", "reviews", "stops", "patience", "extra cost of steps with …"],
+        rows,
+    )
 
 
 def _minds(row: dict[str, Any]) -> str:

@@ -83,16 +83,21 @@ def showings_of(record: StudyRecord) -> list[ShowingData]:
 
 def check_enough(showings: Sequence[ShowingData], name: str) -> None:
     """Refuse studies with too few reviews or stops to fit."""
-    if len(showings) < MIN_REVIEWS:
+    stops = sum(showing.end == "stopped" for showing in showings)
+    check_counts(len(showings), stops, name)
+
+
+def check_counts(reviews: int, stops: int, name: str) -> None:
+    """The same by the numbers alone."""
+    if reviews < MIN_REVIEWS:
         raise ValueError(
             f"expected at least {MIN_REVIEWS} reviewed rides in study {name}, got "
-            f"{len(showings)}: let supervisors review more"
+            f"{reviews}: let supervisors review more"
         )
-    stops = sum(showing.end == "stopped" for showing in showings)
-    if stops < MIN_REVIEWS or stops == len(showings):
+    if stops < MIN_REVIEWS or stops == reviews:
         raise ValueError(
             f"expected at least {MIN_REVIEWS} stops in study {name}, and some rides "
-            f"without, got {stops} stops in {len(showings)} reviews: nothing can be "
+            f"without, got {stops} stops in {reviews} reviews: nothing can be "
             "learned from that"
         )
 

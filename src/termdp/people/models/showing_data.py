@@ -14,6 +14,7 @@ are negative, and the step on which the game ended has no label.
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import numpy as np
@@ -154,7 +155,6 @@ def pack_showings(
 
 def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """What there was to notice in each step, `[t, percepts.SIZE] uint8`."""
-    look = jax.jit(jax.vmap(lambda obs, action: percepts(road, obs, action)))
     found = []
     for first in range(0, len(actions), _CHUNK):
         part = slice(first, first + _CHUNK)
@@ -164,8 +164,14 @@ def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.
             np.pad(x[part], [(0, _CHUNK - size)] + [(0, 0)] * (x.ndim - 1))
             for x in (observations, actions)
         ]
-        found.append(np.asarray(look(*padded), np.uint8)[:size])
+        found.append(np.asarray(_look(road, *padded), np.uint8)[:size])
     return np.concatenate(found)
+
+
+@partial(jax.jit, static_argnames=("road",))
+def _look(road: Road, observations: jax.Array, actions: jax.Array) -> jax.Array:
+    """`percepts` of many steps; compiled once, whoever asks."""
+    return jax.vmap(partial(percepts, road))(observations, actions)
 
 
 def folds(showings: Sequence[ShowingData], count: int, seed: int) -> np.ndarray:

@@ -195,12 +195,33 @@ def _version_5(connection: Connection) -> None:
     meta.create_all(connection)
 
 
+def _version_6(connection: Connection) -> None:
+    """Rounds in which a driver learned from a study's stops."""
+    meta = MetaData()
+    Table("studies", meta, Column("id", Integer, primary_key=True))
+    Table(
+        "rounds",
+        meta,
+        Column("id", Integer, primary_key=True),
+        Column("study_id", ForeignKey("studies.id"), nullable=False),
+        Column("number", Integer, nullable=False),
+        Column("driver", Text, nullable=False),
+        Column("folder", Text, nullable=False),
+        Column("reviews", Integer, nullable=False),
+        Column("stops", Integer, nullable=False),
+        Column("created_ms", BigInteger, nullable=False),
+        UniqueConstraint("study_id", "number"),
+    )
+    meta.create_all(connection)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _version_1,
     _version_2,
     _version_3,
     _version_4,
     _version_5,
+    _version_6,
 )
 NEWEST = len(MIGRATIONS)
 # Any number that nothing else on the server uses.

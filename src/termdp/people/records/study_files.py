@@ -153,14 +153,19 @@ def add_study(store: StudyStore, record: StudyRecord, chosen: str) -> None:
         audit.note(session, store.who, "imported", chosen)
 
 
+def shipped_record() -> StudyRecord:
+    """The study that comes with the package: 600 rides, five SIMULATED passengers."""
+    with as_file(files("termdp.people") / "data" / SHIPPED) as path:
+        return dataset.read_record(path)
+
+
 def practice_record(most_rides: int) -> StudyRecord:
     """Rides to practise with, and what five SIMULATED passengers made of them.
 
     They come with the package. Taken are those that some passenger has reviewed, without
     repeats.
     """
-    with as_file(files("termdp.people") / "data" / SHIPPED) as path:
-        record = dataset.read_record(path)
+    record = shipped_record()
     first = [s for s in record.showings if not s.is_repeat]
     chosen = sorted({showing.ride for showing in first})[:most_rides]
     return msgspec.structs.replace(

@@ -86,7 +86,8 @@ DEFAULT_CONSENT = (
     "You will watch short rides of a driving game and stop those that make you feel "
     "uncomfortable. The moments of your stops, the reasons you give and the times of "
     "your answers are stored under the name on your invitation and used for research "
-    "on agents that learn from being stopped. You may close the page at any time. You "
+    "on agents that learn from being stopped. Others who have watched all rides see when "
+    "you stopped, not who you are. You may close the page at any time. You "
     "may also withdraw at any time, on the first page: then everything is deleted, or "
     "your stops are kept without your name, as you choose."
 )

@@ -230,6 +230,31 @@ class Drive(Base):
     created_ms: Mapped[int] = mapped_column(BigInteger)
 
 
+class Round(Base):
+    """A driver that learned from a study's stops; number 0 is the one it began with.
+
+    Attributes:
+        study_id: the study.
+        number: 0, 1, …
+        driver: the name under which it drove rides of the study.
+        folder: where it is kept, see `improving.round_folder`.
+        reviews: how many reviews it learned from; 0 for number 0.
+        stops: how many of them were stops.
+        created_ms: when its rides were added.
+    """
+
+    __tablename__ = "rounds"
+    __table_args__ = (UniqueConstraint("study_id", "number"),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"))
+    number: Mapped[int] = mapped_column(Integer)
+    driver: Mapped[str] = mapped_column(Text)
+    folder: Mapped[str] = mapped_column(Text)
+    reviews: Mapped[int] = mapped_column(Integer)
+    stops: Mapped[int] = mapped_column(Integer)
+    created_ms: Mapped[int] = mapped_column(BigInteger)
+
+
 class AuditEntry(Base):
     """Something that was done to a store, apart from reviewing.
 

@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people.records import audit, tokens
+from termdp.people.records import audit, live, tokens
 from termdp.people.records.database import Database
+from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
@@ -106,6 +107,19 @@ def _audit_log(database: Database) -> list[dict[str, Any]]:
         return audit.entries(session)[:MAX_ENTRIES]
 
 
+async def live_view(request: Request) -> Response:
+    """Who is riding now, and the last minutes of a study."""
+    must_be_admin(request)
+    store, name = request.app.state.store, request.path_params["study"]
+    return JSONResponse(await run_in_threadpool(_live_view, store, name))
+
+
+def _live_view(store: StudyStore, name: str) -> dict[str, Any]:
+    study = store.study(name)
+    with store.database.reading() as session:
+        return live.activity(session, study, now_ms())
+
+
 # Results
 
 
@@ -150,6 +164,8 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         {key: row[key] for key in ("ride", "steps", "crashed", "reviews")}
         for row in results.rides_table(mine)
     ]
+    if done < total:
+        rides = [_as_seen(ride) for ride in rides]
     return {
         "reviewed": done,
         "total": total,
@@ -160,6 +176,14 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,
     }
+
+
+def _as_seen(ride: dict[str, Any]) -> dict[str, Any]:
+    """A ride as far as it was watched: it may come again, so its end is not told."""
+    stops = [review["stop"] for review in ride["reviews"]]
+    if None in stops:
+        return ride
+    return {**ride, "steps": max(stops) + 1, "crashed": False}
 
 
 def _own_agreement(
@@ -255,6 +279,7 @@ ROUTES = [
     Route(f"{STUDY}/rides", add_rides, methods=["POST"]),
     Route(f"{STUDY}/rides/{{number:int}}", ride_curve),
     Route(f"{STUDY}/invites", invite, methods=["POST"]),
+    Route(f"{STUDY}/live", live_view),
     Route(f"{STUDY}/results", study_results),
     Route(f"{STUDY}/export", export),
 ]

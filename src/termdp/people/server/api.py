@@ -217,7 +217,8 @@ async def showing(request: Request) -> Response:
 async def live(request: Request) -> Response:
     """A ride with an agent that drives now, for this supervisor alone."""
     study, supervisor = await who(request)
-    taken = await request.app.state.ride_pool.take()
+    state = request.app.state
+    taken = await state.learned.take(study.id) or await state.ride_pool.take()
     made = await write(
         request,
         lambda session: record_live(session, supervisor.id, taken.ride, taken.crashed),

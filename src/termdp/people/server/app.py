@@ -27,10 +27,18 @@ from termdp.people.records.study_store import (
     UnreachableError,
 )
 from termdp.people.records.tokens import DAYS
-from termdp.people.server import admin_api, api, limits
+from termdp.people.server import (
+    admin_api,
+    api,
+    comparison,
+    limits,
+    rounds_api,
+    warmup,
+)
 from termdp.people.server.bodies import RefusedError
 from termdp.people.server.connections import Connections, Network, Shares
 from termdp.people.server.insiders import Insiders
+from termdp.people.server.learned_drivers import LearnedDrivers
 from termdp.people.server.ride_pool import NotReadyError, RidePool, scripted_drivers
 from termdp.people.server.writer import Writer
 
@@ -89,7 +97,14 @@ def make_app(
     """
     insiders = Insiders(store, admin_hash)
     app = Starlette(
-        routes=[*_page_routes(), *api.ROUTES, *admin_api.ROUTES],
+        routes=[
+            *_page_routes(),
+            *api.ROUTES,
+            *comparison.ROUTES,
+            *warmup.ROUTES,
+            *admin_api.ROUTES,
+            *rounds_api.ROUTES,
+        ],
         middleware=[
             Middleware(limits.SecurityHeaders),
             Middleware(
@@ -123,6 +138,7 @@ def make_app(
     app.state.known = tokens.Known()
     app.state.insiders = insiders
     app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded_many)
+    app.state.learned = LearnedDrivers(store, settings.steps, api.encoded_many)
     return app
 
 
@@ -138,6 +154,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
     finally:
         sweeping.cancel()
         app.state.ride_pool.close()
+        app.state.learned.close()
         app.state.writer.close()
         if app.state.owns_store:
             app.state.store.close()

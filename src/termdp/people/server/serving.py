@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -134,8 +135,9 @@ def serve(
     settings: Settings,
     workers: int,
     on_start: Callable[[Opening], None],
+    beside: AbstractContextManager[None],
 ) -> None:
-    """Run until interrupted."""
+    """Run until interrupted; `beside` is what goes on as long."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -156,10 +158,11 @@ def serve(
         worker = partial(make_worker, db, admin_hash, settings, agents, parent)
         config = make_config(worker, settings, workers)
         on_start(opening)
-        if workers == 1:
-            uvicorn.Server(config).run(sockets=[listener])
-        else:
-            Multiprocess(config, sockets=[listener]).run()
+        with beside:
+            if workers == 1:
+                uvicorn.Server(config).run(sockets=[listener])
+            else:
+                Multiprocess(config, sockets=[listener]).run()
 
 
 def make_config(

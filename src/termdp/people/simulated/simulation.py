@@ -1,6 +1,7 @@
 """Simulated passengers review rides over HTTP, as the pages do."""
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -38,6 +39,37 @@ def simulate(
     Returns:
         Stops by passenger.
     """
+    found = _review(url, admin_token, study, stops, seed, on_progress, passengers)
+    if sum(found.values()) < stops:
+        raise ValueError(
+            f"expected enough rides for {stops} stops, but after all of them there are "
+            f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
+        )
+    return found
+
+
+def review_everything(
+    url: str,
+    admin_token: str,
+    study: str,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] = lambda stops, reviews: None,
+    passengers: Sequence[Passenger] = PASSENGERS,
+) -> dict[str, int]:
+    """The same until no passenger has a ride left to review."""
+    return _review(url, admin_token, study, math.inf, seed, on_progress, passengers)
+
+
+def _review(
+    url: str,
+    admin_token: str,
+    study: str,
+    stops: float,
+    seed: int,
+    on_progress: Callable[[int, int], None],
+    passengers: Sequence[Passenger],
+) -> dict[str, int]:
+    """Passengers in turn, until there are enough stops or no more rides."""
     admin = Client(url, admin_token)
     names = [passenger.name for passenger in passengers]
     invites = admin.invite(study, names, kind="simulated")
@@ -60,11 +92,6 @@ def simulate(
             found[passenger.name] += stopped
             reviews += 1
             on_progress(sum(found.values()), reviews)
-    if sum(found.values()) < stops:
-        raise ValueError(
-            f"expected enough rides for {stops} stops, but after all of them there are "
-            f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
-        )
     return found
 
 

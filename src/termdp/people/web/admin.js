@@ -1,7 +1,9 @@
 // Admin: create studies, invite supervisors, export.
 
 import { adminToken, ask, isKept, setAdminToken } from "/static/api.js";
+import { watchLive } from "/static/admin_live.js";
 import { begin, find, make, onEnter, showParts } from "/static/page.js";
+import { showRounds } from "/static/rounds.js";
 
 begin();
 const admin = (method, path, body = null) => ask(method, `/api/admin/${path}`, body, adminToken());
@@ -13,6 +15,7 @@ async function enter(token) {
     await refresh();
     find("#keep").checked = isKept();
     showParts("inside");
+    watchLive((study) => admin("GET", `${studyPath(study)}/live`));
   } catch (error) {
     setAdminToken(null);
     find("#door-problem").textContent = error.message;
@@ -41,9 +44,11 @@ async function refresh() {
     const when = new Date(entry.at_ms).toISOString().slice(0, 19).replace("T", " ");
     return make("tr", {}, ...[when, entry.who, entry.what, entry.study || "", entry.person || ""].map((words) => make("td", {}, words)));
   }));
-  const select = find("#invite-study");
-  const chosen = select.value; // the choice stays where it was put
-  select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
+  showRounds(await admin("GET", "rounds"));
+  for (const select of [find("#invite-study"), find("#live-study")]) {
+    const chosen = select.value; // the choice stays where it was put
+    select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
+  }
 }
 
 async function download(name) {

@@ -53,6 +53,7 @@ function showBanner(sentence) {
   }
 }
 
+const BUSY = "The server has a problem just now. Please try again in a minute.";
 const WORDS = {
   401: "You are signed out. Please open your invite link again.",
   403: "The server does not allow this.",
@@ -63,7 +64,7 @@ const WORDS = {
 
 /** What a refusal means to somebody who takes part. */
 export const inWords = (error) =>
-  WORDS[error.status] ?? "The server could not take this. Please reload the page.";
+  WORDS[error.status] ?? (error.status >= 500 ? BUSY : "The server could not take this. Please reload the page.");
 
 /** Whether asking again is of no use: the server understood, and said no. */
 const isFinal = (status) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
@@ -85,7 +86,7 @@ async function once(method, path, body, bearer) {
     const response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
     if (response.ok) return { answer: await response.json() };
     if (isFinal(response.status)) throw await refusal(response);
-    return { wait: 1000 * (Number(response.headers.get("retry-after")) || 0) };
+    return { status: response.status, wait: 1000 * (Number(response.headers.get("retry-after")) || 0) };
   } catch (error) {
     if (error instanceof Refused) throw error;
     return { wait: 0 };
@@ -97,15 +98,23 @@ async function refusal(response) {
   return new Refused(response.status, error || "the server refused");
 }
 
-/** Ask until there is an answer or a final refusal. */
-export async function ask(method, path, body = null, bearer = token()) {
+/**
+ * Ask until there is an answer or a final refusal. Who can do without an answer says
+ * after how many failures of the server (not of the connection) to give up.
+ */
+export async function ask(method, path, body = null, bearer = token(), mostFailures = Infinity) {
+  let failures = 0;
   for (let wait = 250; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
     const found = await once(method, path, body, bearer);
     if ("answer" in found) {
       showBanner(null);
       return found.answer;
     }
-    showBanner("Connection lost. Trying again…");
+    if (found.status && ++failures >= mostFailures) {
+      showBanner(null);
+      throw new Refused(found.status, "the server failed");
+    }
+    showBanner(found.status ? "The server has a problem. Trying again…" : "Connection lost. Trying again…");
     // Not all at the same moment: a server that comes back is asked by everybody.
     await sleep(Math.min(Math.max(wait, found.wait), MAX_WAIT_MS) * (0.75 + Math.random() / 2));
   }
@@ -152,9 +161,13 @@ export async function flush() {
   }
 }
 
+/** What this browser remembers of a person, beside the login. */
+export const WARM = "termdp.warm"; // the warm-up is done, or was skipped
+export const BEST = "termdp.best"; // their best drive
+
 /** Nothing of this person stays in this browser. */
 export function leave() {
-  for (const name of ["termdp.token", OUTBOX]) localStorage.removeItem(name);
+  for (const name of ["termdp.token", OUTBOX, WARM, BEST]) localStorage.removeItem(name);
   sessionStorage.removeItem("termdp.nonce");
 }
 

@@ -1,6 +1,6 @@
 // The first page: where to go, and how far one has come.
 
-import { ask, flush, loadGame, token } from "/static/api.js";
+import { ask, flush, loadGame, token, WARM } from "/static/api.js";
 import { showOwnData } from "/static/own_data.js";
 import { begin, find } from "/static/page.js";
 import { Picture } from "/static/picture.js";
@@ -40,6 +40,11 @@ function showTask({ reviewed, total, ride_seconds: seconds }) {
     [button.textContent, button.href] = ["Ride along instead", "/ride"];
   } else if (!left) {
     [button.textContent, button.href] = ["All done: see your results", "/results"];
+  } else if (!reviewed && !localStorage.getItem(WARM)) {
+    [button.textContent, button.href] = ["Begin with a warm-up · 2 min", "/warmup"];
+    find("#count").textContent += `, about ${minutes} min. First three rides to warm up; they are not counted.`;
+    find("#skip").hidden = false;
+    find("#skip").addEventListener("click", () => localStorage.setItem(WARM, "skipped"));
   } else {
     button.textContent = `${reviewed ? "Continue" : "Begin"} reviewing · about ${minutes} min`;
   }

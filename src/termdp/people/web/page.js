@@ -28,15 +28,10 @@ export function showParts(...names) {
   }
 }
 
-function applyTheme(theme) {
-  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-}
-
 function toggleTheme() {
   const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   localStorage.setItem("termdp.theme", next);
-  applyTheme(next);
+  document.documentElement.dataset.theme = next;
 }
 
 /** Put the bar on top and register the service worker. */
@@ -45,7 +40,6 @@ export function begin() {
   addEventListener("click", (event) => {
     if (event.detail > 0) event.target.closest?.("button")?.blur();
   });
-  applyTheme(localStorage.getItem("termdp.theme"));
   const here = location.pathname.slice(1);
   const links = PAGES.map(([name, title]) =>
     make("a", { href: `/${name}`, "aria-current": name === here ? "page" : null }, title),

@@ -3,9 +3,15 @@
 const STRIPE = 1.5;
 
 /** A fixed jumble of whole numbers, the same as the server's. */
-function scatter(number) {
+export function scatter(number) {
   const mixed = Math.imul(number, 2654435761) >>> 0;
   return Math.imul(mixed ^ (mixed >>> 15), 2246822519) >>> 0;
+}
+
+/** Which of the paints a car has: the same in every picture. */
+export function paintNumber(car, road, paints) {
+  const identity = car.time * road.car_speed - car.row;
+  return (scatter(identity * 31 + car.lane) >>> 8) % paints;
 }
 
 function trace(context, shape, scale) {
@@ -106,28 +112,26 @@ export class Picture {
       if (now < car.time - 1) continue;
       const row = car.row + road.car_speed * (now - car.time);
       if (row >= road.rows) continue;
-      const identity = car.time * road.car_speed - car.row;
-      const paintNumber = (scatter(identity * 31 + car.lane) >>> 8) % this.traffic.length;
-      this.traffic[paintNumber].draw(context, game.verge + car.lane + 0.5, row * game.row, scale);
+      const painted = this.traffic[paintNumber(car, road, this.traffic.length)];
+      painted.draw(context, game.verge + car.lane + 0.5, row * game.row, scale);
     }
     this.driver(world, now);
   }
 
   driver(world, now) {
     const { context, game, scale } = this;
-    const step = Math.min(Math.floor(now), Math.max(world.steps - 1, 0));
-    const part = Math.min(now - step, 1);
-    const heading = world.headings[step] || 0;
+    const { lane, lean } = world.placeAt(now);
     const crashed = world.crash !== null && now >= world.crash;
-    const x = game.verge + world.lanes[step] + heading * part + 0.5;
+    const x = game.verge + lane + 0.5;
     const y = world.road.agent_row * game.row;
     context.save();
     context.translate(x * scale, (y + 0.5) * scale);
-    context.rotate(heading * 0.2 * Math.sin(Math.PI * part)); // leans into the change
+    context.rotate(0.2 * lean); // into the change
     context.translate(-x * scale, -(y + 0.5) * scale);
     this.agent.draw(context, x, y, scale);
     context.restore();
     if (crashed) this.fire.draw(context, x, y + 0.2, scale);
+    this.ownPlace = { x: x * scale, y: (y + 0.3) * scale, size: scale };
   }
 
   verges(driven) {

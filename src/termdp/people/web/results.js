@@ -1,6 +1,7 @@
 // Results: one's own for a supervisor, everybody's for the admin.
 
 import { adminToken, ask, flush, inWords, loadGame, token } from "/static/api.js";
+import { showStops } from "/static/comparison.js";
 import { begin, find, make, percent, seconds } from "/static/page.js";
 import { Picture } from "/static/picture.js";
 import { Player } from "/static/player.js";
@@ -57,15 +58,7 @@ async function ownResults() {
     ),
   );
   if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(AGREEMENT, found.agreement.map(agreementRow))));
-  if (found.rides.length && mine) {
-    const longest = Math.max(...found.rides.map((ride) => ride.steps));
-    content.append(card(
-      make("h2", {}, "Your stops"),
-      note("Each line is a ride, from its start to its end. A dot is where you stopped it, a ring where you stopped it the second time, ✹ is a crash."),
-      ...found.rides.slice(0, 100).map((ride) => strip(ride, [mine.name], longest)),
-      axis(longest, found.step_ms),
-    ));
-  }
+  if (found.rides.length) await showStops(content, found);
 }
 
 async function adminResults() {
@@ -148,7 +141,7 @@ function viewer(study, game, screen, below, { names, longest, stepMs }) {
     player = new Player(data.step_ms, draw, () => {});
     player.speed = 2;
     player.start(() => world.end);
-    screen.scrollIntoView({ block: "center", behavior: "smooth" });
+    screen.scrollIntoView({ block: "start" }); // its strip stands under it
   };
 }
 

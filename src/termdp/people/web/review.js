@@ -1,6 +1,6 @@
 // Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
 
-import { ask, deliver, freshId, inWords } from "/static/api.js";
+import { ask, deliver, freshId, inWords, WARM } from "/static/api.js";
 import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
 import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
@@ -56,7 +56,7 @@ async function load(begun) {
   ride = found.ride;
   if (ride === null) {
     enter("done");
-    if (found.total) say("All done. Thank you!", "You have reviewed every ride of this study.", "");
+    if (found.total) say("All done. Thank you!", "You have judged every ride. See how you compare with the others, and what bothers you.", "See your results");
     else say("No rides yet", "There are no recorded rides in this study so far. Try Ride or Drive.", "");
     return;
   }
@@ -68,6 +68,7 @@ async function load(begun) {
   draw(0);
   enter("ready");
   say(begun ? "Next ride" : "Ready?", "Stop the ride at the moment it begins to feel wrong. If it never does, let it end.", "Start");
+  find("#new-here").hidden = found.reviewed > 0 || localStorage.getItem(WARM) !== null;
   if (begun) play();
 }
 
@@ -169,6 +170,7 @@ async function next() {
 
 function forward() {
   if (state === "ready") play();
+  else if (state === "done" && !find("#start").hidden) location.assign("/results");
   else if (state === "ended" && !find("#start").disabled) finish();
   else if (state === "reviewed" && !find("#next").disabled) next();
 }

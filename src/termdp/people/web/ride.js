@@ -1,11 +1,14 @@
 // Ride along: an agent drives, and a stop ends the ride.
 
-import { ask, deliver, freshId, inWords } from "/static/api.js";
+import { ask, deliver, freshId, inWords, token } from "/static/api.js";
+import "/static/learned.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
 import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 import { World } from "/static/world.js";
+
+const MOST_FAILURES = 4; // then it is better to say so
 
 let world = new World(game.road, { cars: [], coins: [] });
 let ride = null;
@@ -39,7 +42,7 @@ async function start() {
   enter("loading");
   find("#over-title").textContent = "Here it comes…";
   try {
-    ride = await ask("POST", "/api/live", {});
+    ride = await ask("POST", "/api/live", {}, token(), MOST_FAILURES);
   } catch (error) {
     enter("waiting");
     find("#over-title").textContent = "No ride just now";

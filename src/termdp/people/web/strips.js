@@ -4,35 +4,38 @@
 const SVG = "http://www.w3.org/2000/svg";
 // Told apart by people of all kinds of sight (Okabe and Ito), on light and dark.
 export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f"];
-const WIDTH = 1000;
+// As wide as there is room, so that letters keep their size on a phone.
+export const WIDTH = Math.max(260, Math.min(1000, document.documentElement.clientWidth - 70));
 const CURVE_HEIGHT = 46;
-const AXIS_HEIGHT = 22;
+export const AXIS_HEIGHT = 22;
 
-function svg(tag, attributes, ...children) {
+export function svg(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
 }
 
-function title(text) {
+export function title(text) {
   const element = svg("title", {});
   element.textContent = text;
   return element;
 }
 
-const across = (longest) => (step) => 8 + ((WIDTH - 16) * step) / longest;
+/** Where a step is, from the left edge; `left` is kept free for labels. */
+export const across = (longest, left = 8) => (step) => left + ((WIDTH - 8 - left) * step) / longest;
 
 /** Seconds under strips of the same scale. */
-export function axis(longest, stepMs) {
-  const x = across(longest);
+export function axis(longest, stepMs, left = 8) {
+  const x = across(longest, left);
   const whole = (longest * stepMs) / 1000;
-  const gap = [1, 2, 5, 10, 20, 30, 60, 120, 300].find((seconds) => whole / seconds <= 8) ?? 600;
+  const most = (WIDTH - left) / 60;
+  const gap = [1, 2, 5, 10, 20, 30, 60, 120, 300].find((seconds) => whole / seconds <= most) ?? 600;
   const box = svg("svg", { class: "axis", viewBox: `0 0 ${WIDTH} ${AXIS_HEIGHT}`, "aria-hidden": "true" });
   for (let second = 0; second <= whole; second += gap) {
     const place = x((1000 * second) / stepMs);
     const anchor = second === 0 ? "start" : second + gap > whole ? "end" : "middle";
-    const label = svg("text", { x: place, y: 18, "font-size": 15, "text-anchor": anchor, fill: "currentColor", "fill-opacity": 0.7 });
+    const label = svg("text", { x: place, y: 18, "font-size": 13, "text-anchor": anchor, fill: "currentColor", "fill-opacity": 0.7 });
     label.append(`${second} s`);
     box.append(svg("line", { x1: place, x2: place, y1: 0, y2: 4, stroke: "currentColor", "stroke-opacity": 0.5 }), label);
   }
@@ -63,7 +66,7 @@ export function strip(ride, names, longest, curve = null) {
 }
 
 /** The chance of a stop as an area, from 0 at the bottom to the ride's own highest. */
-function discomfortCurve(curve, x, top) {
+export function discomfortCurve(curve, x, top) {
   const bottom = top + CURVE_HEIGHT - 4;
   const highest = Math.max(...curve.stop_probability, 1e-6);
   const y = (chance) => bottom - (chance / highest) * (CURVE_HEIGHT - 8);
@@ -72,7 +75,8 @@ function discomfortCurve(curve, x, top) {
   const area = svg("polygon", { points: `${x(0.5)},${bottom} ${points.join(" ")} ${last},${bottom}`, fill: "var(--accent)", "fill-opacity": 0.18 });
   const line = svg("polyline", { points: points.join(" "), fill: "none", stroke: "var(--accent)", "stroke-width": 2 });
   const base = svg("line", { x1: x(0), x2: last, y1: bottom, y2: bottom, stroke: "currentColor", "stroke-opacity": 0.2 });
-  const label = svg("text", { x: last, y: top + 10, "font-size": 13, "text-anchor": "end", fill: "currentColor", "fill-opacity": 0.7 });
+  const isShort = last < WIDTH / 2; // then there is room beside it
+  const label = svg("text", { x: isShort ? last + 8 : last, y: isShort ? bottom - 12 : top + 10, "font-size": 13, "text-anchor": isShort ? "start" : "end", fill: "currentColor", "fill-opacity": 0.7 });
   label.append(`at most ${(100 * highest).toFixed(highest < 0.1 ? 1 : 0)}% a step`);
   return svg("g", {}, base, area, line, label, title("fitted model: chance of a stop at each step"));
 }

@@ -5,6 +5,8 @@ export const FRAMES = 4;
 const CAR_LENGTH = 2;
 const OLD_LANE_FRAMES = [1, 2];
 const NEW_LANE_FRAMES = [2, 3, 4];
+// So many steps may have been decided before they begin, the present one included.
+const AHEAD = 3;
 
 function triples(flat, extra) {
   const found = [];
@@ -22,6 +24,8 @@ export class World {
     this.coins = triples(track.coins, { taken: Infinity });
     this.lanes = [Math.floor(road.lanes / 2)]; // before each step
     this.headings = []; // of each step
+    this.begins = []; // when its lane change begins to show, if not with the step
+    this.open = false; // whether more steps will follow (somebody drives)
     this.crash = null; // the moment of the crash, in steps
     this.score = 0;
     this.coinCount = 0;
@@ -121,6 +125,21 @@ export class World {
 
   /** The last moment of what has been played, in steps. */
   get end() {
-    return this.crash === null ? this.steps : this.crash;
+    return this.crash ?? (this.open ? Infinity : this.steps);
+  }
+
+  /** Where the own car is, in lanes, and how it leans, from −1 (left) to 1 (right). */
+  placeAt(now) {
+    const last = this.open && this.crash === null ? this.steps : Math.max(this.steps - 1, 0);
+    const first = Math.min(Math.floor(now), last);
+    let lane = this.lanes[first];
+    let lean = 0;
+    for (let step = first; step < Math.min(first + AHEAD, this.steps); step++) {
+      const begin = this.begins[step] ?? step;
+      const part = Math.min(Math.max((now - begin) / (step + 1 - begin), 0), 1);
+      lane += this.headings[step] * part;
+      lean += this.headings[step] * Math.sin(Math.PI * part);
+    }
+    return { lane, lean };
   }
 }

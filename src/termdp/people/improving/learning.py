@@ -1,0 +1,109 @@
+"""What a round learns of a study's supervisors: one observer that speaks for all.
+
+A model of everybody at once (`pooled`) is soft: what alarms one leaves another cold. So
+each supervisor with enough stops has a model of their own, and a driver is trained under
+their sum (`together`): as if all of them sat in the car, each minding their own things.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.envs.passenger_cost import PassengerCost
+from termdp.observer import Observer
+from termdp.people.driving.rides import game
+from termdp.people.models.fitting import POOLED, final_observers, pooled_settings
+from termdp.people.models.showing_data import ShowingData
+from termdp.people.models.window_choice import (
+    FitSettings,
+    compare,
+    make_group,
+    personal_groups,
+)
+
+DELAYS = (0, 1, 2, 3, 4)
+# A model that would stop at once has nothing to share its patience by.
+_LEAST_BIAS = 1.0
+# The layers of a cost network that give its output; what follows them is a sum.
+_OUTPUTS = ("Dense_0", "Dense_1")
+
+
+def round_observers(
+    showings: Mapping[str, Sequence[ShowingData]],
+    window: int,
+    delay: int,
+    seed: int,
+    gradient_steps: int = 400,
+    personal: bool = True,
+) -> dict[str, Observer]:
+    """One observer for each study; all fits are one program.
+
+    Args:
+        showings: all showings of each study, by its name.
+        window: steps that the observers remember.
+        delay: reaction delay in steps; see `models.showing_data`.
+        seed: of the draws.
+        gradient_steps: of each network.
+        personal: whether supervisors with enough stops get models of their own.
+    """
+    settings, road = _settings(gradient_steps, seed), game().road
+    groups, members = [], {}
+    for study, mine in showings.items():
+        own = personal_groups(road, mine, settings) if personal else []
+        if not own:
+            own = [make_group(road, POOLED, list(mine), settings)]
+        named = [dataclasses.replace(g, name=f"{study}/{g.name}") for g in own]
+        members[study] = [group.name for group in named]
+        groups += named
+    fitted = final_observers(road, groups, window, delay, pooled_settings(settings))
+    return {
+        study: together([fitted[name] for name in names])
+        for study, names in members.items()
+    }
+
+
+def together(observers: Sequence[Observer]) -> Observer:
+    """All of them in one car: costs in shares of each one's bias, added up.
+
+    It is the sum of networks, so it is an ensemble as each of them is.
+    """
+    if len(observers) == 1:
+        return observers[0]
+    biases = [max(float(observer.bias), _LEAST_BIAS) for observer in observers]
+    bias = float(np.mean(biases))
+    parts = []
+    for observer, own_bias in zip(observers, biases, strict=True):
+        cost = observer.cost
+        assert isinstance(cost, PassengerCost)
+        share = len(observers) * float(cost.scale) * bias / own_bias
+        parts.append(_scaled(cost, share))
+    weights = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+    first = observers[0].cost
+    assert isinstance(first, PassengerCost)
+    summed = PassengerCost(weights, jnp.float32(1.0), first.network, first.road)
+    return observers[0].replace(cost=summed, bias=bias)
+
+
+def _scaled(cost: PassengerCost, factor: float) -> dict:
+    """Weights of networks whose costs are `factor` times as large."""
+    return {
+        name: jax.tree.map(lambda x: x * factor, layer) if name in _OUTPUTS else layer
+        for name, layer in cost.weights.items()
+    }
+
+
+def chosen_delay(showings: Sequence[ShowingData], window: int, seed: int) -> int:
+    """The reaction delay that explains held-out rides best."""
+    settings = _settings(150, seed)
+    pooled = make_group(game().road, POOLED, list(showings), settings)
+    pairs = [(window, delay) for delay in DELAYS]
+    return int(compare([pooled], pairs, DELAYS, pooled_settings(settings)).best)
+
+
+def _settings(gradient_steps: int, seed: int) -> FitSettings:
+    plain = FitSettings(num_folds=2, seed=seed)
+    config = dataclasses.replace(plain.config, num_steps=gradient_steps)
+    return dataclasses.replace(plain, config=config)

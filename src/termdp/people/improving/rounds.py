@@ -1,0 +1,295 @@
+"""One round: fit to all stops so far, train the driver on, record rides, ask again.
+
+Nothing of a round is in the study before all of it is: `records.rounds.add_round` is one
+transaction. A round that was killed goes on where it was (`round_folder`).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from termdp.agents.methods import find_method
+from termdp.folder_lock import only_writer
+from termdp.people.driving.ride import MAX_SEED, check_steps
+from termdp.people.driving.rides import record_rides
+from termdp.people.driving.trained import drivers_of_run
+from termdp.people.improving.learning import chosen_delay, round_observers
+from termdp.people.improving.round_folder import RoundFolder, driver_in
+from termdp.people.models.fitting import POOLED, check_counts, showings_of
+from termdp.people.records.rounds import (
+    add_round,
+    drivers_in_study,
+    rounds_of,
+)
+from termdp.people.records.study_files import study_record
+from termdp.people.records.study_store import ConflictError, StudyStore
+from termdp.people.records.tables import Round
+from termdp.runs.folder import RunFolder
+from termdp.runs.runner import Progress
+from termdp.runs.train import resume, train
+
+# Small networks learn this game as well as large ones, in less than half the time.
+SMALL = {"hidden": 64, "filters": 8}
+_SIZES = ("network", "filters", "hidden", "lstm_size")
+_LONGEST_WINDOW = 200
+_MOST_STEPS = 10**9
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundSettings:
+    """How a round goes.
+
+    Attributes:
+        driver: a run of Backseat Driver to begin with; None trains one, unobserved.
+        method: how drivers are trained under the fitted observer. `oracle` is told the
+            observer's costs: the observer is a model, so nothing has to be guessed.
+        steps: of training, in each round.
+        start_steps: of the first driver's training.
+        rides: that are added in each round, half of them by the new driver.
+        ride_steps: longest ride.
+        window: steps that the observer remembers.
+        delay: reaction delay in steps; None chooses it.
+        gradient_steps: of the observer's fit.
+        seed: of everything that is drawn.
+    """
+
+    driver: str | None = None
+    method: str = "oracle"
+    steps: int = 40_960
+    start_steps: int = 163_840
+    rides: int = 40
+    ride_steps: int = 200
+    window: int = 35
+    delay: int | None = None
+    gradient_steps: int = 400
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before anything is done."""
+        for name, least, most in (
+            ("steps", 1, _MOST_STEPS),
+            ("start_steps", 1, _MOST_STEPS),
+            ("rides", 2, 100_000),
+            ("window", 1, _LONGEST_WINDOW),
+            ("gradient_steps", 1, 1_000_000),
+            ("seed", 0, MAX_SEED),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                flag = name.replace("_", "-")
+                raise ValueError(
+                    f"expected --{flag} from {least} to {most}, got {value}"
+                )
+        if self.delay is not None and not 0 <= self.delay < self.window:
+            raise ValueError(
+                f"expected --delay from 0 to below the window of {self.window}, got "
+                f"{self.delay}"
+            )
+        check_steps(self.ride_steps)
+        if find_method(self.method).recurrent:
+            raise ValueError(
+                f"expected a method without memory, got {self.method}: a driver goes on "
+                "with the networks of the one before"
+            )
+
+
+def improve(
+    store: StudyStore,
+    study: str,
+    folder: Path,
+    settings: RoundSettings,
+    on_progress: Callable[[str], None] = lambda what: None,
+) -> dict[str, Any]:
+    """Do one round; returns what came of it.
+
+    Args:
+        store: where the study is.
+        study: its name.
+        folder: where the rounds of this study are kept.
+        settings: how.
+        on_progress: called with what is being done.
+    """
+    folder = folder.resolve()
+    created_ms = store.study(study).created_ms
+    with only_writer(folder):
+        done = rounds_of(store, study)
+        if settings.driver is not None and not done:
+            _check_driver(Path(settings.driver))
+        _check_news(store, study, done)
+        number = done[-1].number + 1 if done else 1
+        plan = {"study": study, "created_ms": created_ms, "number": number}
+        here = RoundFolder(folder, number)
+        before = _before(folder, done, settings, plan, on_progress)
+        here.begin(plan | dataclasses.asdict(settings))
+        fit = here.fit() or _fit(store, study, here, settings, on_progress)
+        _train(here, before, settings, on_progress)
+        on_progress("driving")
+        names = drivers_in_study(store, study)
+        rounds = [] if done else [_row(before, _free_name("round 0", names), None)]
+        rounds.append(_row(here, _free_name(f"round {number}", names), fit))
+        known = [*done, *rounds]
+        rides, crashed = _rides(known, settings, number)
+        add_round(store, study, rounds, rides, crashed, here.observer)
+    return {
+        "study": study,
+        "round": number,
+        "driver": rounds[-1].driver,
+        "folder": str(here.path),
+        **fit,
+        "rides": len(rides),
+        "crashes": sum(crashed),
+    }
+
+
+def _check_driver(run: Path) -> None:
+    """Refuse what cannot drive here, and what is still being trained."""
+    drivers_of_run(run)
+    if not (run / "summary.json").exists():
+        raise ValueError(
+            f"expected a run that is complete, got {run}: end it with `termdp train "
+            f"--resume {run}`"
+        )
+
+
+def _check_news(store: StudyStore, study: str, done: list[Round]) -> None:
+    """Without enough reviews, and new ones, there is nothing to learn."""
+    (row,) = [row for row in store.studies() if row["name"] == study]
+    check_counts(row["reviews"], row["stops"], study)
+    if done and row["reviews"] <= done[-1].reviews:
+        raise ConflictError(
+            f"expected reviews since round {done[-1].number} of {study}, got none: let "
+            "supervisors review its rides first (termdp serve)"
+        )
+
+
+def _before(
+    folder: Path,
+    done: list[Round],
+    settings: RoundSettings,
+    plan: dict[str, Any],
+    on_progress: Callable[[str], None],
+) -> RoundFolder:
+    """The driver to go on with: the last one, or the first of all."""
+    if done:
+        last = RoundFolder(folder, done[-1].number)
+        if str(last.path) != done[-1].folder or not last.is_trained():
+            raise ValueError(
+                f"expected the driver of round {done[-1].number} in {last.path}, but it "
+                f"is in {done[-1].folder}: give the folder that the rounds began in"
+            )
+        return last
+    first = RoundFolder(folder, 0)
+    begun = {"driver": settings.driver, "steps": settings.start_steps}
+    first.begin(plan | {"number": 0} | begun | {"seed": settings.seed})
+    if settings.driver is not None and not first.run.exists():
+        first.copy_run(Path(settings.driver))
+    if not first.is_trained():
+        _train_or_resume(
+            first,
+            "pg",
+            on_progress,
+            observer=False,
+            steps=settings.start_steps,
+            seed=settings.seed,
+            config=SMALL,
+        )
+    return first
+
+
+def _fit(
+    store: StudyStore,
+    study: str,
+    here: RoundFolder,
+    settings: RoundSettings,
+    on_progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """An observer of all supervisors, fitted to all stops so far."""
+    on_progress("reading the showings")
+    showings = showings_of(study_record(store, study))
+    on_progress("fitting the observer")
+    delay = settings.delay
+    if delay is None:
+        delay = chosen_delay(showings, settings.window, settings.seed)
+    fitted = round_observers(
+        {POOLED: showings},
+        settings.window,
+        delay,
+        settings.seed,
+        settings.gradient_steps,
+    )
+    facts = {
+        "study": study,
+        "supervisor": "together",
+        "reaction_delay": delay,
+        "stops": sum(showing.end == "stopped" for showing in showings),
+        "reviews": len(showings),
+    }
+    here.keep_fit(fitted[POOLED], facts)
+    return facts
+
+
+def _train(
+    here: RoundFolder,
+    before: RoundFolder,
+    settings: RoundSettings,
+    on_progress: Callable[[str], None],
+) -> None:
+    if here.is_trained():
+        return
+    numbers = RunFolder.open(before.run)[0].numbers()
+    _train_or_resume(
+        here,
+        settings.method,
+        on_progress,
+        observer=here.observer,
+        init_from=before.run,
+        steps=settings.steps,
+        seed=settings.seed + here.number,
+        config={name: numbers[name] for name in _SIZES if name in numbers},
+    )
+
+
+def _train_or_resume(
+    here: RoundFolder, method: str, on_progress: Callable[[str], None], **how: Any
+) -> None:
+    def tell(progress: Progress) -> None:
+        share = progress.step / progress.steps
+        on_progress(f"round {here.number}: training the driver, {share:.0%}")
+
+    on_progress(f"round {here.number}: training the driver")
+    if here.can_resume():
+        resume(here.run, on_progress=tell)
+    else:
+        here.clear_run()
+        train("backseat", method, out=here.run, on_progress=tell, **how)
+
+
+def _rides(known: list[Round], settings: RoundSettings, number: int) -> Any:
+    """New rides, mixed: every other one by the new driver, the rest by earlier ones."""
+    drivers = [driver_in(row.folder, row.driver) for row in known]
+    new = drivers[-1]
+    in_turn = [driver for earlier in drivers[:-1] for driver in (new, earlier)]
+    roads = np.random.SeedSequence([settings.seed, number]).generate_state(1)[0]
+    return record_rides(in_turn, settings.rides, settings.ride_steps, int(roads))
+
+
+def _row(here: RoundFolder, name: str, fit: dict[str, Any] | None) -> Round:
+    return Round(
+        number=here.number,
+        driver=name,
+        folder=str(here.path),
+        reviews=0 if fit is None else fit["reviews"],
+        stops=0 if fit is None else fit["stops"],
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """A name that nobody in the study has: it may have been imported with its rides."""
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name} ({count})"
+    return found

@@ -1,0 +1,89 @@
+"""Who drives on the Ride page of a study with rounds: the driver of the newest one."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from termdp.people.driving.ride import Ride
+from termdp.people.records.rounds import newest_round
+from termdp.people.records.study_store import StudyStore
+from termdp.people.server.ride_pool import ReadyRide, RidePool
+from termdp.people.server.storage import read
+
+# How old the answer to "is there a newer round?" may be.
+LOOK_SECONDS = 5.0
+
+
+@dataclass
+class _Place:
+    """What is known of one study: its pools, the newest last, and when we looked."""
+
+    looked: float
+    rounds: list[int]
+    pools: list[RidePool]
+
+
+class LearnedDrivers:
+    """Ride pools of the newest drivers, one for each study that has rounds.
+
+    Args:
+        store: where the rounds are.
+        steps: longest ride.
+        encode: what the browser gets of rides.
+    """
+
+    def __init__(
+        self,
+        store: StudyStore,
+        steps: int,
+        encode: Callable[[Sequence[Ride]], list[str]],
+    ):
+        self._store = store
+        self._steps = steps
+        self._encode = encode
+        self._places: dict[int, _Place] = {}
+
+    async def take(self, study_id: int) -> ReadyRide | None:
+        """A ride by the study's newest driver that is ready; None if there is none.
+
+        While a new driver gets ready, the one before it drives on.
+        """
+        place = self._places.setdefault(study_id, _Place(-LOOK_SECONDS, [0], []))
+        if time.monotonic() - place.looked >= LOOK_SECONDS:
+            place.looked = time.monotonic()
+            await self._look(study_id, place)
+        ready = [pool for pool in place.pools if pool.is_ready]
+        if not ready:
+            return None
+        newest = place.pools.index(ready[-1])
+        for old in place.pools[:newest]:
+            old.close()
+        del place.pools[:newest]
+        return await place.pools[0].take()
+
+    async def _look(self, study_id: int, place: _Place) -> None:
+        """Begin to get a newer driver ready, if there is one."""
+        found = await read(newest_round, self._store, study_id)
+        if found is None or found.number <= place.rounds[-1]:
+            return
+        place.rounds.append(found.number)
+        pool = RidePool(_loader(found.folder, found.driver), self._steps, self._encode)
+        place.pools.append(pool)
+        pool.start()
+
+    def close(self) -> None:
+        """Stop recording."""
+        for place in self._places.values():
+            for pool in place.pools:
+                pool.close()
+
+
+def _loader(folder: str, name: str) -> Callable:
+    """Loads the driver; the game itself is imported in the pool's thread."""
+
+    def load() -> list:
+        from termdp.people.improving.round_folder import driver_in
+
+        return [driver_in(folder, name)]
+
+    return load

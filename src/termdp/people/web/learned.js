@@ -1,0 +1,27 @@
+// What the driver has learned, said to the people whose stops it learned from.
+
+import { ask, token } from "/static/api.js";
+import { find } from "/static/page.js";
+
+const LOOK_MS = 60_000; // a round may end while somebody rides
+
+function inWords({ stops, yours }) {
+  if (yours) return `The driver has learned from you: from ${stops} stops in this study, ${yours} of them yours. You ride with it here.`;
+  return `The driver has learned from ${stops} stops in this study. You ride with it here.`;
+}
+
+async function look() {
+  if (!token() || document.hidden) return;
+  try {
+    const found = await ask("GET", "/api/learned");
+    const place = find("#learned");
+    place.hidden = found.round === null;
+    place.dataset.round = String(found.round ?? "");
+    if (found.round !== null) place.textContent = inWords(found);
+  } catch (error) {
+    console.warn(error.message); // nothing depends on it
+  }
+}
+
+setInterval(look, LOOK_MS);
+look();

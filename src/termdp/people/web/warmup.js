@@ -1,0 +1,149 @@
+// Three guided rides before the study: watch, stop and take it back, judge. Nothing that
+// is done here leaves the browser.
+
+import { ask, WARM } from "/static/api.js";
+import { find } from "/static/page.js";
+import { Player } from "/static/player.js";
+import { FASTER, game, picture, reasons } from "/static/stage.js";
+import { enableLater, isForPage, StopButton } from "/static/stopping.js";
+import { World } from "/static/world.js";
+
+const LESSONS = [
+  {
+    title: "1. Just watch",
+    text: "An agent drives, you sit behind it. See how it changes lanes, how near it comes to other cars, when it fetches coins.",
+    hint: "The red car is yours. It leaves slower cars behind. Coins are only shiny.",
+    ended: ["That was a ride", "Next you will stop one."],
+    canStop: false,
+  },
+  {
+    title: "2. Stop, and take it back",
+    text: "Press STOP once, whenever you like: the red button, or Space.",
+    hint: "The ride halts as soon as you press. If you slide away before letting go, it goes on.",
+    stopped: "If you did not mean it, press “That was a mistake, go on”. Try it. In the study you have three seconds for it.",
+    goesOn: "Taken back: the ride goes on as if nothing had happened. You may stop it again.",
+    ended: ["You let it end", "Would you like to try STOP once more?"],
+    canStop: true,
+  },
+  {
+    title: "3. As in the study",
+    text: "Stop at the moment it begins to feel wrong to you. If it never does, let it end. There is no right answer: people differ, and that is what the study is about.",
+    hint: "Watch the ride as if you sat in that car.",
+    stopped: "Say why if you like. It helps, but you need not.",
+    goesOn: "The ride goes on.",
+    ended: ["It crashed", "You did not stop it. That is an answer, too."],
+    canStop: true,
+  },
+];
+
+const { rides } = await ask("GET", "/api/warmup");
+let lesson = 0;
+let world = null;
+let state = "ready"; // ready (not begun), playing, stopped, ended, done
+
+const player = new Player(200, draw, () => ended());
+const stopButton = new StopButton(find("#stop"), player, stop);
+
+function draw(moment) {
+  picture.draw(world, moment);
+  find("#time-part").style.width = `${(100 * moment) / Math.max(world.end, 1)}%`;
+}
+
+function enter(next) {
+  state = next;
+  document.body.dataset.state = next;
+  if (next !== "playing") stopButton.disarm(next === "stopped" ? "STOPPED" : "STOP");
+  find("#over").hidden = next === "playing" || next === "stopped";
+  find("#after").hidden = next !== "stopped";
+  find("#watch-again").hidden = next !== "ended";
+}
+
+function say(title, text, button) {
+  find("#over-title").textContent = title;
+  find("#over-text").textContent = text;
+  find("#start").textContent = button;
+  find("#start").hidden = false;
+}
+
+function load(number) {
+  lesson = number;
+  world = new World(game.road, rides[number]).playAll(rides[number].actions);
+  player.stepMs = rides[number].step_ms;
+  player.speed = FASTER;
+  player.moment = 0;
+  reasons.clear();
+  draw(0);
+  find("#count").textContent = `Warm-up: ride ${number + 1} of ${LESSONS.length}`;
+  find("#progress").style.width = `${(100 * number) / LESSONS.length}%`;
+  find("#hint").textContent = LESSONS[number].hint;
+  enter("ready");
+  say(LESSONS[number].title, LESSONS[number].text, "Start");
+}
+
+function play() {
+  enter("playing");
+  if (LESSONS[lesson].canStop) stopButton.arm();
+  player.pause();
+  player.start(() => world.end);
+}
+
+function stop({ moment }) {
+  if (state !== "playing") return;
+  player.pause();
+  player.moment = moment;
+  draw(moment);
+  enter("stopped");
+  find("#status").textContent = LESSONS[lesson].stopped;
+  find("#mistake").hidden = false;
+  find("#why").hidden = lesson < LESSONS.length - 1;
+  enableLater(find("#next"));
+}
+
+function goOn() {
+  find("#hint").textContent = LESSONS[lesson].goesOn;
+  enter("playing");
+  stopButton.arm();
+  player.resume();
+}
+
+function ended() {
+  enter("ended");
+  say(...LESSONS[lesson].ended, "Next");
+  enableLater(find("#start"));
+}
+
+function next() {
+  if (lesson + 1 < LESSONS.length) {
+    load(lesson + 1);
+    return;
+  }
+  localStorage.setItem(WARM, "done");
+  find("#progress").style.width = "100%";
+  find("#skip").hidden = true;
+  enter("done");
+  say("You are ready", "From now on your answers count.", "Begin the study");
+}
+
+function forward() {
+  if (find("#start").disabled) return;
+  if (state === "ready") play();
+  else if (state === "ended") next();
+  else if (state === "stopped" && !find("#next").disabled) next();
+  else if (state === "done") location.assign("/review");
+}
+
+addEventListener("keydown", (event) => {
+  if (![" ", "Enter"].includes(event.key) || !isForPage(event)) return;
+  event.preventDefault();
+  if (event.repeat) return;
+  if (event.key === " " && state === "playing") stopButton.key(event);
+  else if (event.key === "Enter" || state === "ready") forward();
+});
+find("#start").addEventListener("click", forward);
+find("#next").addEventListener("click", forward);
+find("#watch-again").addEventListener("click", play);
+find("#mistake").addEventListener("click", goOn);
+find("#skip").addEventListener("click", () => localStorage.setItem(WARM, "skipped"));
+addEventListener("resize", () => draw(player.moment));
+load(0);
+document.body.dataset.ready = "true";
