@@ -2,8 +2,8 @@
 
 People ride along and stop in real time while strangers attack a real server, all from
 one address, which is also that of the people: the worst case, as behind a proxy that the
-server was not told of. Every promise of docs/people_server.md about attacks is one row. If the
-first row, without an attack, is broken, the machine is too busy to tell. Run:
+server was not told of. Every promise of docs/people_server.md about attacks is one row.
+If the first row, without an attack, is broken, the machine is too busy to tell. Run:
 
     python benchmarks/server_attack.py                  # some 4 minutes
     python benchmarks/server_attack.py --only half_open startup

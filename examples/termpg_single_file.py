@@ -26,7 +26,7 @@ import termdp
 
 
 class Settings(NamedTuple):
-    """Every number. Those of the package's preset `fast` for vectors."""
+    """Every number: the preset `fast` for vectors, but for `kl_coef` and the buffer."""
 
     num_envs: int = 64  # B
     rollout_steps: int = 32  # T

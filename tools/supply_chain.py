@@ -2,7 +2,7 @@
 
 python tools/supply_chain.py licences        refuse GPL and the unknown at run time
 python tools/supply_chain.py sbom FILE       CycloneDX JSON of what is installed here
-python tools/supply_chain.py lock            write requirements-dev.lock (needs uv on PATH)
+python tools/supply_chain.py lock            write requirements-dev.lock (needs uv)
 python tools/supply_chain.py hashes          fetch what the lock names, compare hashes
 """
 

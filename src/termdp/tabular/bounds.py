@@ -5,8 +5,8 @@ greatest 1/ρ̇, δ the probability of failure, n visits. Bonuses take the visit
 `[H, S, A]` and read H, S, A off their shape.
 
 Where the paper contradicts itself the derivation decides; docs/tabular_misprints.md
-lists the places. In particular the local bound carries log² (Corollary, Global Cost Bound), and
-the regret bound 4 · 24 = 96 with √(κ S A H^2.5) and log².
+lists the places. In particular the local bound carries log² (Corollary, Global Cost
+Bound), and the regret bound 4 · 24 = 96 with √(κ S A H^2.5) and log².
 """
 
 import numpy as np
