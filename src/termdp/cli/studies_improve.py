@@ -1,7 +1,6 @@
 """`termdp studies improve`: a driver learns from a study's stops, round by round."""
 
 import json
-import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +62,6 @@ class Args:
     """Gradient steps of the observer's fit."""
     seed: int = 0
     """Seed of fits, training, roads and simulated passengers."""
-    nice: int = 0
-    """How much to lower this process's priority, up to 19."""
     json: bool = False
     """Print JSON for programs."""
 
@@ -87,9 +84,6 @@ def run(args: Args) -> None:
             f"expected one round at a time, got {args.rounds}: people review between "
             "the rounds; with --simulated passengers they run on by themselves"
         )
-    if not 0 <= args.nice <= 19:
-        raise ValueError(f"expected --nice from 0 to 19, got {args.nice}")
-    os.nice(args.nice)
     settings = _settings(args)
     out = args.out or Path("improve") / args.study
     with StudyStore.open(args.db) as store:

@@ -1,8 +1,9 @@
 """Rounds while people ride: `termdp serve --improve MINUTES`.
 
-Each round is a process of its own with the lowest priority, so that it takes only what
-the server leaves. It is the command `termdp studies improve`: what holds for that holds
-here. Killed at any moment, it leaves the study as it was, and the next one goes on.
+Each round is a process of its own (`round_process`) with the lowest priority, so that it
+takes what the server leaves. It is the command `termdp studies improve`: what holds for
+that holds here. Killed at any moment, it leaves the study as it was, and a later one goes
+on.
 """
 
 import contextlib
@@ -93,16 +94,16 @@ class Improver:
             ]
 
     def _round(self, study: str) -> None:
-        words = ["studies", "improve", study, "--db", self.db, "--json"]
-        words += ["--out", str(self.folder / study), "--nice", "19"]
+        words = [str(os.getpid()), study, self.db, str(self.folder / study)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "termdp", *words],
+            [sys.executable, "-m", "termdp.people.server.round_process", *words],
             env=os.environ | {"XLA_FLAGS": _one_thread()},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for the server, which then ends this.
-            start_new_session=True,
+            # Ctrl-C is for the server, which then ends this. Of the server's session:
+            # Linux weighs priorities within a session only.
+            process_group=0,
         )
         _, said = self._process.communicate()
         if self._process.returncode != 0 and not self._closing.is_set():
