@@ -19,7 +19,7 @@ from termdp.registry import REGISTRY
 from termdp.runs.shipped import CARDS, FOLDER, SUFFIX, ShippedAgent, shipped_agents
 
 METHODS = ("pg", "termpg")
-STEPS = 1_000_000
+STEPS = 300_000
 EPISODES = 1024
 LICENCE = "Apache-2.0"
 
@@ -28,8 +28,8 @@ def ship(name: str, steps: int) -> ShippedAgent:
     """Train, save and play one agent."""
     env, method = name.split("/")
     agent = termdp.train(env, method, steps=steps, on_progress=False).agent()
-    agent.save((FOLDER / name).with_suffix(SUFFIX))
-    played = termdp.evaluate(agent, episodes=EPISODES, seed=1000)
+    path = agent.save((FOLDER / name).with_suffix(SUFFIX), half=True)
+    played = termdp.evaluate(path, episodes=EPISODES, seed=1000)
     interval = played.return_interval
     assert interval is not None
     return ShippedAgent(

@@ -288,13 +288,21 @@ class Agent:
         found = np.asarray(_stop_probability(self.mind, state, seen, actions))
         return float(found[0]) if is_single else found
 
-    def save(self, path: str | Path) -> Path:
-        """Write the agent into one safetensors file that `termdp.load` reads."""
+    def save(self, path: str | Path, half: bool = False) -> Path:
+        """Write the agent into one safetensors file that `termdp.load` reads.
+
+        Args:
+            path: the file.
+            half: numbers of 16 bits in place of 32: half the size, and probabilities
+                that differ in the third or fourth digit.
+        """
         path = Path(path)
         average = None if self.mind.costs is None else self.mind.costs.average
         arrays = named_arrays(
             {"policy": self.mind.weights, "costs": average, "scale": self.scale}
         )
+        if half:
+            arrays = _as_type(np.float16, np.float32, arrays)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -523,6 +531,7 @@ def read_agent(path: Path) -> Agent:
 
     try:
         manifest, arrays = read_with_manifest(path, MANIFEST, room)
+        arrays = _as_type(np.float32, np.float16, arrays)
         return agent_from_arrays(
             card_of(manifest),
             named_under("['policy']", arrays),
@@ -533,6 +542,16 @@ def read_agent(path: Path) -> Agent:
         raise ValueError(
             f"expected an agent's file (of agent.save), got {path}: {error}"
         ) from error
+
+
+def _as_type(
+    wanted: type, given: type, arrays: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The arrays of one type as another; the others as they are."""
+    return {
+        name: array.astype(wanted) if array.dtype == given else array
+        for name, array in arrays.items()
+    }
 
 
 def named_under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
