@@ -7,6 +7,7 @@ is lost, since a round counts when all of it is in the store, and a later one go
 """
 
 import os
+import runpy
 import sys
 import threading
 import time
@@ -21,10 +22,9 @@ def main(words: Sequence[str]) -> None:
     parent, study, db, folder = words
     os.nice(NICE)
     threading.Thread(target=_end_after, args=(int(parent),), daemon=True).start()
-    from termdp import cli
-
     command = ["studies", "improve", study, "--db", db, "--out", folder, "--json"]
-    cli.main(command)
+    sys.argv = ["termdp", *command]
+    runpy.run_module("termdp", run_name="__main__", alter_sys=True)
 
 
 def _end_after(parent: int) -> None:
