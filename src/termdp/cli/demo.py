@@ -18,7 +18,7 @@ class Args:
     """Folder for the page and its films."""
     steps: int | None = None
     """Steps per method and seed."""
-    seeds: int = 3
+    seeds: int = 5
     """Number of seeds."""
 
 
