@@ -193,12 +193,17 @@ def verdict(results: DemoResults) -> str:
     )
 
 
+def typical_agent(results: DemoResults, method: str) -> Agent:
+    """The seed whose mean return is nearest to the mean of all."""
+    returns = results.returns(method)
+    return results.agents[method][int(np.argmin(np.abs(returns - returns.mean())))]
+
+
 def typical_ride(results: DemoResults, method: str) -> Watched:
     """A ride by the most typical agent that ends as most do, its return near the mean."""
-    returns = results.returns(method)
-    mean = float(returns.mean())
+    agent = typical_agent(results, method)
+    mean = float(results.returns(method).mean())
     is_usually_stopped = results.stop_rate(method) > 0.5
-    agent = results.agents[method][int(np.argmin(np.abs(returns - mean)))]
 
     def oddness(ride: Watched) -> tuple[bool, float]:
         is_stopped = ride.end == "stopped"
