@@ -102,6 +102,7 @@ def test_every_trace_is_gone(store, tmp_path):
         "reviews": 5,
         "mistakes": 1,
         "drives": 1,
+        "rounds": 0,
         "audit": -1,
     }
     assert others(store) == bo
