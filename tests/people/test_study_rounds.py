@@ -20,7 +20,8 @@ from termdp.people.driving.rides import Ride, replay
 from termdp.people.improving import rounds
 from termdp.people.improving.learning import together
 from termdp.people.improving.round_folder import RoundFolder
-from termdp.people.improving.rounds import RoundSettings, improve
+from termdp.people.improving.rounds import improve
+from termdp.people.improving.settings import RoundSettings
 from termdp.people.records import tokens
 from termdp.people.records.rounds import add_round, rounds_of
 from termdp.people.records.study_files import add_study, practice_record

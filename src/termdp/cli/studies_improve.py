@@ -2,18 +2,18 @@
 
 import json
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from termdp.people.extra import needs_people_packages
+from termdp.people.improving.settings import RoundSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from termdp.people.improving.rounds import RoundSettings
     from termdp.people.records.study_store import StudyStore
 
 MOST_ROUNDS = 1000
@@ -44,23 +44,23 @@ class Args:
     """Run of Backseat Driver to begin with; without, one is trained, unobserved."""
     out: Path | None = None
     """Folder for the rounds of this study; improve/STUDY unless given."""
-    method: str = "oracle"
+    method: str = RoundSettings.method
     """How drivers are trained (`termdp methods`); oracle is told the fitted costs."""
-    steps: int = 40_960
+    steps: int = RoundSettings.steps
     """Steps of training in each round."""
-    start_steps: int = 163_840
+    start_steps: int = RoundSettings.start_steps
     """Steps of training of the first driver."""
-    rides: int = 40
+    rides: int = RoundSettings.rides
     """Rides that are added in each round."""
-    ride_steps: int = 200
+    ride_steps: int = RoundSettings.ride_steps
     """Longest ride, in steps."""
-    window: int = 35
+    window: int = RoundSettings.window
     """Steps that the fitted observer remembers."""
-    delay: int | None = None
+    delay: int | None = RoundSettings.delay
     """Reaction delay in steps; the one that explains held-out rides best unless given."""
-    gradient_steps: int = 400
+    gradient_steps: int = RoundSettings.gradient_steps
     """Gradient steps of the observer's fit."""
-    seed: int = 0
+    seed: int = RoundSettings.seed
     """Seed of fits, training, roads and simulated passengers."""
     json: bool = False
     """Print JSON for programs."""
@@ -108,12 +108,8 @@ def run(args: Args) -> None:
         print(_row(row))
 
 
-def _settings(args: Args) -> "RoundSettings":
-    import dataclasses
-
-    from termdp.people.improving.rounds import RoundSettings
-
-    names = {field.name for field in dataclasses.fields(RoundSettings)} - {"driver"}
+def _settings(args: Args) -> RoundSettings:
+    names = {field.name for field in fields(RoundSettings)} - {"driver"}
     driver = None if args.driver is None else str(args.driver.resolve())
     return RoundSettings(driver=driver, **{name: getattr(args, name) for name in names})
 

@@ -3,7 +3,7 @@
 import { ask, deliver, freshId, inWords, WARM } from "/static/api.js";
 import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
+import { FASTER, game, isAfterCrash, picture, reasons, say, sendMistake, sendReason, status } from "/static/stage.js";
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 import { World } from "/static/world.js";
 
@@ -38,14 +38,6 @@ function enter(next) {
   find("#hud").hidden = find("#time").hidden = !watching;
   find("#after").hidden = next !== "reviewed";
   find("#watch-again").hidden = next !== "ended";
-}
-
-function say(title, text, button) {
-  find("#over-title").textContent = title;
-  find("#over-text").textContent = text;
-  find("#start").textContent = button;
-  find("#start").hidden = !button;
-  find("#start").disabled = false;
 }
 
 async function load(begun) {

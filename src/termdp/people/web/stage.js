@@ -1,4 +1,4 @@
-// What Ride and Review share: the game, its picture, the reasons, and where words go.
+// What Ride, Review and the warm-up share: the game, its picture, the reasons, and where words go.
 
 import { deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
 import { begin, find } from "/static/page.js";
@@ -32,3 +32,12 @@ export const sendMistake = (showing, stop) =>
 
 /** Whether a stop at this step is too late: the last step of a ride that crashes is the crash. */
 export const isAfterCrash = (world, step) => world.crash !== null && step >= world.steps - 1;
+
+/** Words over the picture, and a button under them; no button without a name. */
+export function say(title, text, button) {
+  find("#over-title").textContent = title;
+  find("#over-text").textContent = text;
+  find("#start").textContent = button;
+  find("#start").hidden = !button;
+  find("#start").disabled = false;
+}

@@ -4,7 +4,7 @@
 import { ask, WARM } from "/static/api.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, picture, reasons } from "/static/stage.js";
+import { FASTER, game, picture, reasons, say } from "/static/stage.js";
 import { enableLater, isForPage, StopButton } from "/static/stopping.js";
 import { World } from "/static/world.js";
 
@@ -56,13 +56,6 @@ function enter(next) {
   find("#over").hidden = next === "playing" || next === "stopped";
   find("#after").hidden = next !== "stopped";
   find("#watch-again").hidden = next !== "ended";
-}
-
-function say(title, text, button) {
-  find("#over-title").textContent = title;
-  find("#over-text").textContent = text;
-  find("#start").textContent = button;
-  find("#start").hidden = false;
 }
 
 function load(number) {
