@@ -1,7 +1,7 @@
 """TermPG in one file: learn an observer's costs from its stops, and earn more for it.
 
     python examples/termpg_single_file.py             # 18 s; seed 0 ends at 9.3
-    python examples/termpg_single_file.py --plain     # PPO without costs: about 2.8
+    python examples/termpg_single_file.py --plain     # PPO without costs: 2.7
 
 Algorithm 2 of "Reinforcement Learning with a Terminator" (arXiv:2205.15376), to be read
 from top to bottom. Only the game comes from the package: the Notifier, with an observer
