@@ -22,11 +22,12 @@ help:
 setup: $(STAMP)
 
 # What the lock names is compared with its hashes; torch and stable-baselines3 are not in it
-# (tools/supply_chain.py says why).
+# (tools/supply_chain.py says why). The lock is complete, so pip need not look for more: it
+# would try newer versions of requirements with extras, which have no hash here.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(STAMP): pyproject.toml constraints.txt requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	$(PIP_INSTALL) --require-hashes --no-deps -r requirements-dev.lock
 	$(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch $@
 
