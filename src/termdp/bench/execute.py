@@ -10,8 +10,10 @@ import jax
 import numpy as np
 
 from termdp.bench.plan import BenchJob, Cell, RunKey
+from termdp.runs.agent import Agent
 from termdp.runs.metrics import SUMMARY_NAMES
 from termdp.runs.program import TrainProgram
+from termdp.runs.result import agent_of_run
 from termdp.runs.runner import Runner, chunk_length
 
 CURVE_POINTS = 100
@@ -29,11 +31,13 @@ class RunResult:
         key: which.
         record: plain data for JSON: what it was and what came out.
         curve: by name, one number per point, NaN where nothing is known.
+        agent: what was trained; None unless it was asked for.
     """
 
     key: RunKey
     record: dict[str, Any]
     curve: dict[str, np.ndarray]
+    agent: Agent | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +67,7 @@ def run_job(
     job: BenchJob,
     program: TrainProgram,
     on_progress: Callable[[float], None] = lambda fraction: None,
+    agents_of: int | None = None,
 ) -> JobResult:
     """Train all runs of a job to their end.
 
@@ -70,6 +75,7 @@ def run_job(
         job: what to run.
         program: its compiled program.
         on_progress: gets the fraction that is done, between chunks.
+        agents_of: the seed whose agents are wanted, too; None for no agents.
     """
     runner = Runner(
         program,
@@ -83,7 +89,7 @@ def run_job(
     mine = {run: s for run, s in runner.troubles.items() if run < len(job.runs)}
     failures = {job.keys[run]: sentence for run, sentence in mine.items()}
     runs = [
-        run_result(key, cell, runner, index, facts)
+        run_result(key, cell, runner, index, facts, with_agent=key.seed == agents_of)
         for index, (key, (cell, _)) in enumerate(zip(job.keys, job.runs, strict=True))
         if key not in failures
     ]
@@ -113,9 +119,14 @@ def _facts(job: BenchJob, runner: Runner) -> dict[str, Any]:
 
 
 def run_result(
-    key: RunKey, cell: Cell, runner: Runner, run: int, facts: dict[str, Any]
+    key: RunKey,
+    cell: Cell,
+    runner: Runner,
+    run: int,
+    facts: dict[str, Any],
+    with_agent: bool = False,
 ) -> RunResult:
-    """The record and the curve of one run."""
+    """The record, the curve and, if wanted, the agent of one run."""
     summary = runner.last_tenth(run)
     record = {
         "column": key.column,
@@ -139,7 +150,12 @@ def run_result(
         name: np.array([_number(point[name]) for point in points], np.float32)
         for name in CURVE_NAMES
     }
-    return RunResult(key, record, curve)
+    agent = None
+    if with_agent:
+        assert runner.state is not None
+        earned = summary["return_mean"]
+        agent = agent_of_run(cell.spec, runner.job, runner.state, run, earned)
+    return RunResult(key, record, curve, agent)
 
 
 def _number(value: Any) -> float:

@@ -21,30 +21,40 @@ from termdp.bench.plan import BenchJob
 from termdp.runs.program import TrainProgram
 
 
-def run_local(jobs: Sequence[BenchJob]) -> Iterator[Event]:
+def run_local(
+    jobs: Sequence[BenchJob], agents_of: int | None = None
+) -> Iterator[Event]:
     """Run jobs on this machine, one program at a time; meanwhile the next compiles.
 
     One compiles at a time: XLA uses all cores for it, and tries kernels out on the
     device, so that two at once take longer than one after the other.
+
+    Args:
+        jobs: what to run.
+        agents_of: the seed whose agents are wanted, too; None for no agents.
     """
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
     pool = ThreadPoolExecutor(1, thread_name_prefix="compile")
     waiting: deque[tuple[BenchJob, Future[TrainProgram]]] = deque()
+    run = functools.partial(run_job, agents_of=agents_of)
     try:
         for job in jobs:
             yield Event("started", job)
             waiting.append((job, pool.submit(compile_job, job, shared)))
             if len(waiting) > 1:
-                yield from _run_one(*waiting.popleft(), shared)
+                yield from _run_one(run, *waiting.popleft(), shared)
         while waiting:
-            yield from _run_one(*waiting.popleft(), shared)
+            yield from _run_one(run, *waiting.popleft(), shared)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_one(
-    job: BenchJob, future: "Future[TrainProgram]", devices: Sequence[Any] | None
+    run: Callable[..., JobResult],
+    job: BenchJob,
+    future: "Future[TrainProgram]",
+    devices: Sequence[Any] | None,
 ) -> Iterator[Event]:
     """Run a job in a thread, telling how far it is."""
     told: queue.Queue[Event] = queue.Queue()
@@ -54,7 +64,7 @@ def _run_one(
 
     def work() -> None:
         try:
-            result = _run_or_halve(job, future.result, devices, on_progress)
+            result = _run_or_halve(run, job, future.result, devices, on_progress)
             told.put(Event("finished", job, 1.0, result))
         # Whatever goes wrong in one job, out of memory included, the others go on.
         except Exception as error:
@@ -71,6 +81,7 @@ def _run_one(
 
 
 def _run_or_halve(
+    run: Callable[..., JobResult],
     job: BenchJob,
     compiled: Callable[[], TrainProgram],
     devices: Sequence[Any] | None,
@@ -78,7 +89,7 @@ def _run_or_halve(
 ) -> JobResult:
     """Run a job; if the device's memory is too small for it, half after half."""
     try:
-        return run_job(job, compiled(), on_progress)
+        return run(job, compiled(), on_progress)
     except Exception as error:
         if _OUT_OF_MEMORY not in str(error) or len(job.runs) < 2:
             raise
@@ -86,7 +97,11 @@ def _run_or_halve(
     middle = len(job.runs) // 2
     parts = [
         _run_or_halve(
-            half, functools.partial(compile_job, half, devices), devices, on_progress
+            run,
+            half,
+            functools.partial(compile_job, half, devices),
+            devices,
+            on_progress,
         )
         for half in (
             dataclasses.replace(job, runs=job.runs[:middle]),

@@ -39,6 +39,7 @@ class Cell:
         spec: the two as one run.
         method: all of its numbers.
         config: sizes and rates.
+        learner_window: steps that its cost learner looks back on; None if there is none.
     """
 
     column: Column
@@ -46,6 +47,7 @@ class Cell:
     spec: RunSpec
     method: Method
     config: TrainConfig
+    learner_window: int | None
 
     def settings(self) -> dict[str, Any]:
         """All that decides the numbers, as plain data."""
@@ -272,9 +274,10 @@ def _cells_of(
             numbers["end_handling"] = end_handling
         spec = dataclasses.replace(base, method=row.method, numbers=numbers)
         method = spec.resolved_method()
-        config = make_config(base.preset, shape, method.learner_window(window))
-        config = config.for_method(method)
-        found.append(Cell(column, row, spec, method, config))
+        looks_back = method.learner_window(window)
+        config = make_config(base.preset, shape, looks_back).for_method(method)
+        learner_window = looks_back if method.learns_costs else None
+        found.append(Cell(column, row, spec, method, config, learner_window))
     return found
 
 
@@ -331,22 +334,23 @@ def make_jobs(
     kinds = {c.column.label: program_kind(c.spec) for c in _one_per_column(plan.cells)}
     for cell, seed in plan.runs:
         if RunKey(cell.column.label, cell.row.label, seed) not in done:
-            shared: tuple[Any, ...] = (
+            shared = (
                 kinds[cell.column.label],
                 cell.method.program,
                 cell.config,
+                # A program that learns costs does so for all of its runs, with room for
+                # the longest of their windows.
+                cell.learner_window,
+                cell.column.label if as_alone else None,
             )
-            if as_alone:
-                learns = cell.method.learns_costs
-                factor = cell.method.window_factor if learns else None
-                shared = (*shared, cell.column.label, learns, factor)
             groups.setdefault(shared, []).append((cell, seed))
     jobs: list[BenchJob] = []
     names: dict[str, int] = {}
-    for (_, program, *_), runs in groups.items():
+    for (_, program, _, window, _), runs in groups.items():
         whole = BenchJob("", tuple(runs), plan.steps)
         label = " + ".join(column.label for column in whole.columns)
-        name = f"{label} {program}".strip()
+        learns = "" if window is None else f"window {window}"
+        name = " ".join(word for word in (label, program, learns) if word)
         for part in _parts(runs, most_runs(whole)):
             names[name] = names.get(name, 0) + 1
             number = f" {names[name]}" if names[name] > 1 else ""

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from termdp.agents.methods import find_method
+from termdp.agents.methods import METHODS, find_method
 
 DEFAULT_STEPS = 1_000_000
 DEFAULT_SEEDS = 5
@@ -180,6 +180,7 @@ FAIR = _distinct(
         # What the published TermPG comes to if its costs are all zero.
         _row("pg_naive", "pg_naive_0.953", discount=0.953),
         _row("pg_0.97"),
+        _row("pg_0.995"),
         _row("pg_0.999"),
         _row("pg_recurrent", "pg_recurrent_rs", stop_penalty=1.0),
         _row("oracle"),
@@ -199,6 +200,7 @@ HARD = (
     *TOP,
     _row("pg_matched"),
     _row("pg_0.97"),
+    _row("pg_0.995"),
     _row("pg_0.999"),
     _row("termpg", "termpg_discount_1", discount=1.0),
     _row("termpg", "termpg_discount_0.97", discount=0.97),
@@ -214,6 +216,7 @@ WINDOWS = (
     _row("termpg", "termpg_window_4", window_factor=4.0),
 )
 
+EVERY_METHOD = _distinct([_row(name) for name in METHODS])
 RIVALS = (
     _row("pg"),
     _row("pg_0.97"),
@@ -261,7 +264,21 @@ SUITES: dict[str, Suite] = {
             (*PAPER_COLUMNS, RECOMMENDER),
             FAIR,
         ),
-        Suite("hard", "observers that matter", HARD_COLUMNS, HARD),
+        Suite(
+            "methods",
+            "every method there is, on the paper's columns and the recommender",
+            (*PAPER_COLUMNS, RECOMMENDER),
+            EVERY_METHOD,
+            seeds=10,
+        ),
+        Suite(
+            "hard",
+            "observers that matter",
+            HARD_COLUMNS,
+            HARD,
+            steps=3_000_000,
+            seeds=10,
+        ),
         Suite(
             "window",
             "a learner whose window is wrong, ×0.25 to ×4",
@@ -277,7 +294,10 @@ SUITES: dict[str, Suite] = {
         Suite(
             "all",
             "all of the above but smoke; what they share runs once",
-            parts=("paper", "ablations", "bonus", "fair", "hard", "window", "rivals"),
+            parts=(
+                *("paper", "ablations", "bonus", "fair", "methods"),
+                *("hard", "window", "rivals"),
+            ),
         ),
     )
 }

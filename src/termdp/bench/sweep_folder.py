@@ -30,6 +30,7 @@ from termdp.reading import MEGABYTE, UNREADABLE, read_json
 FORMAT = 1
 _NAMES = ("column", "row", "seed")
 MOST_PACKED = 200 * MEGABYTE
+AGENTS = "agents"
 
 
 class SweepFolder:
@@ -112,6 +113,9 @@ class SweepFolder:
         folder.mkdir(parents=True, exist_ok=True)
         stem = folder / f"seed{run.key.seed}"
         write_curve(stem, run.curve)
+        if run.agent is not None:
+            stored = self.path / AGENTS / run.key.column / run.key.row
+            run.agent.save(with_suffix(stored, ".safetensors"), half=True)
         write_json(with_suffix(stem, ".json"), run.record)
 
     def _check_same_settings(self, plan: Plan) -> None:

@@ -52,6 +52,8 @@ class Args:
     """Run only what is missing in the folder."""
     runs_per_job: int | None = None
     """Runs per compiled program at most; all that fit together unless given."""
+    agents: bool = False
+    """Keep the agents of the first seed, too: OUT/agents, for termdp.load."""
     json: bool = False
     """Print JSON for programs and nothing else on standard output."""
 
@@ -132,9 +134,17 @@ def _engine(args: Args) -> tuple[Any, str, int]:
     if args.engine == "local":
         if args.address is not None:
             raise ValueError("expected no --address with the engine local")
+        from functools import partial
+
         from termdp.bench.local import run_local
 
-        return run_local, _platform(), 1
+        agents_of = args.seed if args.agents else None
+        return partial(run_local, agents_of=agents_of), _platform(), 1
+    if args.agents:
+        raise ValueError(
+            "expected --agents with the engine local only: workers of a cluster send "
+            "back numbers, no networks"
+        )
     from termdp.bench import cluster
 
     # Before JAX starts: Ray forks, and its workers want the devices for themselves.

@@ -69,7 +69,7 @@ class CostConfig:
     keep: str = number(
         "recent",
         "What is learned from. recent: the newest steps, first in, first out, as in the "
-        "paper; stops: every stop there ever was, and a sample of the rest.",
+        "paper; stops: these, every stop there ever was, and a sample of the rest.",
         choices=KEEPS,
     )
     stop_capacity: int = number(
@@ -79,7 +79,7 @@ class CostConfig:
         most=10**8,
     )
     stops_per_step: int = number(
-        16, "Stops per network and gradient step, where stops are kept.", least=1
+        8, "Stops per network and gradient step, where stops are kept.", least=1
     )
     draw: str = number(
         "segments",

@@ -1,4 +1,4 @@
-"""Every stop kept, and a fair sample of the rest: what costs are learned from.
+"""Every stop kept, a fair sample of the rest, and the newest steps: to learn costs from.
 
 P(stop | window) does not depend on the policy, so old stops stay true, and they are few.
 Kept are the window before each stop (all of them, up to a capacity, then a uniform sample
@@ -10,8 +10,13 @@ logit of a stop by a constant, log(rate of drawn stops / rate of drawn others), 
 added to the model's logit while it learns: the likelihood is then that of the draw, and
 the costs and the bias are those of life (Wang et al., arXiv:2110.13048: an offset wastes
 less than weights do).
+
+Half of the segments come from the newest steps, as they were. The costs that count are
+those of what the policy does now, and there are few gradient steps: learned from the
+whole past alone, costs are late (docs/values_costs.md).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,12 +25,15 @@ from flax import struct
 
 from termdp.cost_network import ActionSpec
 from termdp.costs import buffer as buffers
+from termdp.costs import sampling
 from termdp.costs.buffer import NOT_STOPPED, STOPPED, Buffer
 from termdp.costs.config import CostConfig
 from termdp.costs.sampling import Segments
 
 # Stops that one rollout may bring, as a share of its steps; of more, so many are drawn.
 _MOST_STOPS_SHARE = 8
+# Windows of stops take at most so many bytes; of large observations fewer are kept.
+_MOST_BYTES = 2**28
 
 
 @struct.dataclass
@@ -77,7 +85,7 @@ class KeptStops:
     """The newest rows of every stream, and what is kept of all rows.
 
     Attributes:
-        recent: enough rows to cut windows and segments from.
+        recent: the newest steps; windows and segments are cut from them.
         stops: windows of stops.
         others: the reservoir.
         rollouts: how many were added, a scalar.
@@ -109,8 +117,10 @@ def init(
     """
     needed = max(config.segment_length, rollout_length + max_window - 1)
     rows = -(-needed // rollout_length) * rollout_length
+    rows = max(rows, config.buffer_rows(num_envs, rollout_length))
     recent = buffers.empty(rows, num_envs, example_obs, action_spec, config)
-    stops = (config.stop_capacity, max_window)
+    window_bytes = max_window * recent.obs[0, 0].nbytes
+    stops = (min(config.stop_capacity, max(1, _MOST_BYTES // window_bytes)), max_window)
     others = (config.segments_kept, config.segment_length)
 
     def room(shape: tuple[int, ...], like: jax.Array) -> jax.Array:
@@ -254,22 +264,41 @@ def reservoir_slots(
 def sample(
     key: jax.Array, memory: KeptStops, window: jax.Array, config: CostConfig
 ) -> Segments:
-    """Draw windows of stops and segments of the rest for each member.
+    """Draw windows of stops, segments of the reservoir and of the newest steps.
 
     Windows of stops are laid one after the other into segments of their own.
     """
-    key_stops, key_others = jax.random.split(key)
+    key_stops, key_others, key_newest = jax.random.split(key, 3)
     stops = _draw_stops(key_stops, memory.stops, config)
     others = _draw_others(key_others, memory.others, window, config)
-    joined = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=2), stops, others)
-    drawn = stops_per_step(memory, config)
+    of_newest = replace(
+        config, segments_per_step=newest_segments(config), draw="segments"
+    )
+    newest = sampling.sample(key_newest, memory.recent, window, of_newest)
+    joined = {
+        name: jnp.concatenate([stops[name], others[name], getattr(newest, name)], 2)
+        for name in stops
+    }
     length = config.segment_length - window + 1
-    expected = drawn + config.segments_per_step * length
+    drawn = stops_per_step(memory, config) + other_segments(config) * length
+    is_kept = jnp.arange(joined["starts"].shape[2]) < (
+        stops["starts"].shape[2] + others["starts"].shape[2]
+    )
     return Segments(
         **joined,
-        expected_steps=jnp.asarray(expected, jnp.float32),
-        offset=log_odds_offset(memory, window, config),
+        expected_steps=newest.expected_steps + jnp.asarray(drawn, jnp.float32),
+        offset=jnp.where(is_kept, log_odds_offset(memory, window, config), 0.0),
     )
+
+
+def newest_segments(config: CostConfig) -> int:
+    """Segments of the newest steps per member and gradient step."""
+    return max(1, config.segments_per_step // 2)
+
+
+def other_segments(config: CostConfig) -> int:
+    """Segments of the reservoir; the rest of the room is for windows of stops."""
+    return max(1, config.segments_per_step // 4)
 
 
 def stops_per_step(memory: KeptStops, config: CostConfig) -> int:
@@ -279,7 +308,7 @@ def stops_per_step(memory: KeptStops, config: CostConfig) -> int:
 
 
 def stop_share(memory: KeptStops, window: jax.Array, config: CostConfig) -> jax.Array:
-    """Share of stops among the steps that a gradient step draws."""
+    """Share of stops among the steps that a gradient step draws, but for the newest."""
     drawn = stops_per_step(memory, config)
     length = config.segment_length - window + 1
     return drawn / (drawn + config.segments_per_step * length)
@@ -300,7 +329,7 @@ def log_odds_offset(
     per_segment = usable / jnp.maximum(stored, 1)
     stop_rate = stops_per_step(memory, config) / jnp.maximum(memory.stops.seen, 1)
     other_rate = (
-        config.segments_per_step
+        other_segments(config)
         * jnp.maximum(per_segment, 1e-6)
         / jnp.maximum(others.negatives_seen, 1.0)
     )
@@ -350,7 +379,7 @@ def _draw_others(
     key: jax.Array, others: Others, window: jax.Array, config: CostConfig
 ) -> dict[str, Any]:
     """Segments `[M, T, S]` of the reservoir; their steps with a whole window count."""
-    shape = (config.members, config.segments_per_step)
+    shape = (config.members, other_segments(config))
     stored = jnp.minimum(others.seen, others.starts.shape[0])
     pick = jax.random.randint(key, shape, 0, jnp.maximum(stored, 1))
     row = jnp.arange(others.starts.shape[1])

@@ -133,8 +133,8 @@ def card_from_plain(content: Any) -> AgentCard:
         raise ValueError(f"expected the description of an agent: {error}") from error
 
 
-def make_card(spec: RunSpec, job: Job) -> AgentCard:
-    """The card of the agents that a job trains (they differ in their seed alone)."""
+def make_card(spec: RunSpec, job: Job, run: int = 0) -> AgentCard:
+    """The card of the agents of a job's run, and of those that differ in seed alone."""
     space = job.env.observation_space(job.params)
     distribution, config = job.distribution, job.config
     num_actions: int | None = None
@@ -146,8 +146,8 @@ def make_card(spec: RunSpec, job: Job) -> AgentCard:
         low, high = distribution.low, distribution.high
     return AgentCard(
         spec=spec,
-        method=job.methods[0],
-        window=job.windows[0],
+        method=job.methods[run],
+        window=job.windows[run],
         observation_shape=tuple(space.shape),
         observation_dtype=np.dtype(space.dtype).name,
         num_actions=num_actions,

@@ -120,6 +120,7 @@ FAST: dict[str, Any] = {
     "cost_sparsity": 0.0,
     "cost_weight_decay": 0.1,
     "cost_num_steps": 8,
+    "cost_keep": "stops",
     "cost_precision": "auto",
 }
 # Where observations are a few numbers of any size, such steps are too large in the end:

@@ -11,9 +11,28 @@ from termdp.agents.value_scale import with_plain_values
 from termdp.runs.agent import Agent, make_card
 from termdp.runs.host_program import HostProgram
 from termdp.runs.improve import TrainState
-from termdp.runs.program import TrainProgram
+from termdp.runs.program import Job, TrainProgram
 from termdp.runs.runner import Runner
 from termdp.runs.spec import RunSpec
+
+
+def agent_of_run(
+    spec: RunSpec, job: Job, state: TrainState, run: int, return_mean: float | None
+) -> Agent:
+    """The agent that one run of a job has come to.
+
+    Args:
+        spec: what the run was asked for.
+        job: the run and those beside it.
+        state: of all of them, `[R, ...]`.
+        run: which.
+        return_mean: what it earned at last; None if unknown.
+    """
+    card = make_card(spec, job, run).of_seed(job.seeds[run], return_mean)
+    mine = (state.policy, state.costs, state.observation_scale)
+    policy, costs, scale = jax.tree.map(lambda x: x[run], mine)
+    weights = with_plain_values(policy.params, policy.value_scale)
+    return Agent(card, weights, costs, scale=scale)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -73,11 +92,7 @@ class Result:
             words = ", ".join(map(str, seeds))
             raise ValueError(f"expected a seed of this run ({words}), got {seed}")
         run = seeds.index(seed)
-        card = make_card(self.spec, self.program.job).of_seed(seed, returns[run])
-        mine = (self.state.policy, self.state.costs, self.state.observation_scale)
-        policy, costs, scale = jax.tree.map(lambda x: x[run], mine)
-        weights = with_plain_values(policy.params, policy.value_scale)
-        return Agent(card, weights, costs, scale=scale)
+        return agent_of_run(self.spec, self.program.job, self.state, run, returns[run])
 
     def _last_return(self, seed: int) -> float | None:
         if self.summary is not None:
