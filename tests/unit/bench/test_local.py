@@ -19,7 +19,7 @@ def small_memory(monkeypatch):
     def compile_job(job, devices):
         return job
 
-    def run_job(job, program, on_progress):
+    def run_job(job, program, on_progress, agents_of):
         tried.append(len(job.runs))
         if len(job.runs) > 3:
             raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9e9 bytes")
@@ -34,7 +34,7 @@ def small_memory(monkeypatch):
 
 
 def test_a_job_that_does_not_fit_runs_in_halves(small_memory):
-    (job,) = make_jobs(tiny_plan("pg", "termpg", seeds=5))
+    (job,) = make_jobs(tiny_plan("pg", "pg_rs", seeds=5))
     events = list(local.run_local([job]))
     assert events[-1].kind == "finished"
     assert small_memory == [10, 5, 2, 3, 5, 2, 3]
@@ -56,7 +56,7 @@ def test_the_next_program_compiles_while_one_runs_and_no_further_one(monkeypatch
         ready[job.name].set()
         return job
 
-    def run_job(job, program, on_progress):
+    def run_job(job, program, on_progress, agents_of):
         number = names.index(job.name)
         for name in names[number + 1 : number + 2]:
             assert ready[name].wait(10.0), "the next one was not compiled meanwhile"
@@ -70,7 +70,7 @@ def test_the_next_program_compiles_while_one_runs_and_no_further_one(monkeypatch
 
 
 def test_other_errors_are_not_tried_again(small_memory, monkeypatch):
-    def broken(job, program, on_progress):
+    def broken(job, program, on_progress, agents_of):
         small_memory.append(len(job.runs))
         raise RuntimeError("INTERNAL: the device fell off")
 

@@ -15,29 +15,34 @@ def plan_of(name, **choice):
     return make_plan(find_suite(name), **choice)
 
 
-def test_all_feed_forward_methods_share_a_program_and_recurrent_ones_another():
+def test_methods_share_a_program_by_memory_and_by_whether_they_learn_costs():
     plan = plan_of("paper", envs=["breakout"], seeds=5)
-    together, recurrent = make_jobs(plan)
-    assert (len(together.runs), len(recurrent.runs)) == (30, 5)
-    assert (together.recurrent, recurrent.recurrent) == (False, True)
-    assert {key.row for key in recurrent.keys} == {"pg_recurrent"}
-    assert together.all_steps == 30_000_000
-    job = together.training_job()
-    assert len(job.methods) == len(job.seeds) == 30
+    plain, recurrent, learning = make_jobs(plan)
+    rows = [{key.row for key in job.keys} for job in (plain, recurrent, learning)]
+    assert rows[1] == {"pg_recurrent"}
+    assert rows[0] == {"pg", "pg_naive", "pg_rs"}
+    assert rows[2] == {"termpg", "termpg_rs", "termpg_penalty"}
+    assert (plain.recurrent, recurrent.recurrent) == (False, True)
+    assert learning.all_steps == 15_000_000
+    job = learning.training_job()
+    assert len(job.methods) == len(job.seeds) == 15
 
 
 def test_rivals_that_need_more_do_not_slow_the_others():
     plan = plan_of("rivals", envs=["recommender"], seeds=2)
     jobs = make_jobs(plan)
-    rows = {job.program: {key.row for key in job.keys} for job in jobs}
-    assert len(jobs) == len(rows) == 4
-    assert rows.pop("reference") == {"rift"}
-    assert rows.pop("sum") == {"ct"}
-    assert rows.pop("gru") == {"traces", "traces_lagrangian"}
-    assert rows[""] == {
-        *("pg", "pg_0.97", "pg_0.999", "pg_rs", "termpg", "oracle"),
-        *("rosarl", "rlif", "rlif_task", "ppo_lagrangian"),
+    rows = {
+        (job.program, job.runs[0][0].learner_window is not None): {
+            key.row for key in job.keys
+        }
+        for job in jobs
     }
+    assert len(jobs) == len(rows) == 5
+    assert rows["reference", False] == {"rift"}
+    assert rows["sum", True] == {"ct"}
+    assert rows["gru", True] == {"traces", "traces_lagrangian"}
+    assert rows["", True] == {"termpg", "ppo_lagrangian"}
+    assert {"pg", "oracle", "rosarl", "rlif"} <= rows["", False]
     # What is trained does not depend on who else is in the suite.
     alone = plan_of("smoke", methods=["termpg"]).cells[0]
     among = next(c for c in plan.cells if c.row.label == "termpg")
@@ -45,8 +50,8 @@ def test_rivals_that_need_more_do_not_slow_the_others():
     memories = {job.program: job.config.costs.memory for job in jobs}
     assert memories == {"": "window", "reference": "window", "sum": "sum", "gru": "gru"}
     assert {job.name for job in jobs} == {
-        *("recommender", "recommender reference", "recommender sum"),
-        "recommender gru",
+        *("recommender", "recommender window 30", "recommender reference"),
+        *("recommender sum window 30", "recommender gru window 30"),
     }
 
 
@@ -57,7 +62,7 @@ def test_observers_of_one_game_that_differ_in_numbers_share_a_program():
         Column("forgetful", "breakout", {"leak": 0.9}),  # another way to remember
         Column("other", "asterix"),
     )
-    plan = make_plan(Suite("own", "", columns, (Row("termpg", "termpg"),)), seeds=2)
+    plan = make_plan(Suite("own", "", columns, (Row("oracle", "oracle"),)), seeds=2)
     jobs = {job.name: job for job in make_jobs(plan)}
     assert set(jobs) == {"usual + patient", "forgetful", "other"}
     job = jobs["usual + patient"].training_job()
@@ -153,9 +158,9 @@ def test_bad_choices_are_named(choice, message):
 
 
 def test_runs_are_filled_up_to_a_multiple_of_the_devices():
-    (job,) = make_jobs(tiny_plan("pg", "termpg", seeds=1))
+    (job,) = make_jobs(tiny_plan("pg", "pg_rs", seeds=1))
     assert job.training_job(multiple=2).seeds == (0, 0)
-    (job,) = make_jobs(tiny_plan("pg", "termpg", "oracle", seeds=1))
+    (job,) = make_jobs(tiny_plan("pg", "pg_rs", "oracle", seeds=1))
     padded = job.training_job(multiple=2)
     assert len(padded.seeds) == len(padded.methods) == 4
     assert padded.methods[-1] == padded.methods[-2]
@@ -190,4 +195,8 @@ def test_on_the_cpu_only_runs_that_are_alike_alone_share_a_program():
             assert alone.run_params is None and together.run_params is None
             assert alone.max_window == together.max_window
             assert make_recipe(alone).learns_costs == make_recipe(together).learns_costs
-    assert len(make_jobs(plan)) == 1, "on an accelerator all share one"
+    # On an accelerator the columns share programs; other windows still do not.
+    on_accelerator = make_jobs(plan)
+    assert sum(cell.learner_window is None for cell, _ in on_accelerator[0].runs) == 12
+    windows = {job.runs[0][0].learner_window for job in on_accelerator}
+    assert windows == {None, 30, 60, 7, 14} and len(on_accelerator) == 5

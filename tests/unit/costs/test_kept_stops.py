@@ -162,19 +162,19 @@ def test_the_offset_by_hand():
     number, starts, labels = streams(np.random.default_rng(1), 6 * T, 0.1)
     memory = fill(number, starts, labels)
     window = 3
-    # Per step: 2 segments of 8 // 3 = 2 windows each, of all stops; 2 segments of the
+    # Per step: 2 segments of 8 // 3 = 2 windows each, of all stops; one segment of the
     # reservoir with so many usable steps on average, of all steps without a stop.
     stored = min(int(memory.others.seen), CONFIG.segments_kept)
     usable = (
         np.asarray(memory.others.labels[:stored, window - 1 :]) == NOT_STOPPED
     ).sum()
     stops, negatives = (labels == STOPPED).sum(), (labels == NOT_STOPPED).sum()
-    expected = np.log(4 / stops) - np.log(2 * usable / stored / negatives)
+    expected = np.log(4 / stops) - np.log(usable / stored / negatives)
     found = kept_stops.log_odds_offset(memory, jnp.int32(window), CONFIG)
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_draw_holds_whole_windows_and_no_stop_among_the_rest():
+def test_a_draw_holds_whole_windows_others_without_stops_and_the_newest_as_they_are():
     number, starts, labels = streams(np.random.default_rng(2), 8 * T, 0.15)
     memory = fill(number, starts, labels)
     drawn = kept_stops.sample(jax.random.key(5), memory, jnp.int32(W), CONFIG)
@@ -192,10 +192,28 @@ def test_a_draw_holds_whole_windows_and_no_stop_among_the_rest():
             assert list(rows[begin : last + 1]) == [
                 rows[last] - B * back for back in reversed(range(length))
             ]
-    rest = np.asarray(drawn.labels[:, :, 2:])
-    assert rest.sum() == 0
+    others, newest = drawn.labels[:, :, 2], drawn.labels[:, :, 3]
+    assert np.asarray(others).sum() == 0
     unused = np.asarray(drawn.weights[:, : W - 1, 2:])
     assert unused.sum() == 0
+    # The newest steps carry their own labels and no offset: their odds are true.
+    steps = np.asarray(drawn.obs[:, :, 3, 0]).astype(int)
+    stopped = {int(n) for n in number[labels == STOPPED]}
+    np.testing.assert_array_equal(
+        np.asarray(newest) == 1, np.isin(steps, list(stopped))
+    )
+    offset = float(kept_stops.log_odds_offset(memory, jnp.int32(W), CONFIG))
+    np.testing.assert_allclose(drawn.offset, [offset, offset, offset, 0.0], rtol=1e-6)
+    assert float(drawn.expected_steps) == 4 + (8 - W + 1) * 2
+
+
+def test_large_observations_leave_room_for_fewer_stops():
+    large = jnp.zeros((1000, 1000))
+    memory = jax.eval_shape(
+        lambda: kept_stops.init(large, ActionSpec(2), B, T, W, CONFIG)
+    )
+    # 256 MiB are 22 windows of 3 observations of 4 MB each.
+    assert memory.stops.obs.shape == (22, W, 1000, 1000)
 
 
 def test_a_rarely_stopping_observer_is_found_from_all_stops_as_from_everything():

@@ -86,8 +86,8 @@ def test_report_of_costs_by_hand():
     # Bins by logit: ρ(0) twice against one stop is calibrated, ρ(−2) is not.
     assert found["calibration_error"] == pytest.approx(low / 3, rel=1e-4)
     assert found["cost_rmse"] == pytest.approx(np.sqrt(3 / 4))
-    # 0.99 × the mean of 1 − ρ(0)
-    assert found["discount_mean"] == pytest.approx(0.99 * 0.5)
+    # 0.995 × the mean of 1 − ρ(0)
+    assert found["discount_mean"] == pytest.approx(0.995 * 0.5)
     assert (found["bias"], found["dead_members"]) == (4.0, 1)
 
 
@@ -107,7 +107,7 @@ def test_a_run_beside_one_that_learns_costs_reports_none_itself():
     assert found["discount_mean"] == 0.99
     # The oracle's discount follows the true probabilities: 3 of 4 survive.
     found = metrics.summarise(both, ORACLE)
-    assert found["discount_mean"] == pytest.approx(0.99 * 0.75)
+    assert found["discount_mean"] == pytest.approx(0.995 * 0.75)
 
 
 def test_dead_members_are_counted():
