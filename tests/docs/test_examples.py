@@ -5,7 +5,6 @@ import importlib
 import re
 from pathlib import Path
 
-import jax
 import pytest
 import torch
 

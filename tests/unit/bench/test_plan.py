@@ -31,13 +31,9 @@ def test_rivals_that_need_more_do_not_slow_the_others():
     jobs = make_jobs(plan)
     rows = {job.program: {key.row for key in job.keys} for job in jobs}
     assert len(jobs) == len(rows) == 4
-    assert rows.pop("reference") == {"rift"}
-    assert rows.pop("sum") == {"ct"}
-    assert rows.pop("gru") == {"traces", "traces_lagrangian"}
-    assert rows[""] == {
-        *("pg", "pg_0.97", "pg_0.999", "pg_rs", "termpg", "oracle"),
-        *("rosarl", "rlif", "rlif_task", "ppo_lagrangian"),
-    }
+    for program, names in rows.items():
+        of_job = [c for c in plan.cells if c.method.program == program]
+        assert names == {cell.row.label for cell in of_job}
     # What is trained does not depend on who else is in the suite.
     alone = plan_of("smoke", methods=["termpg"]).cells[0]
     among = next(c for c in plan.cells if c.row.label == "termpg")
