@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test coverage check format bench clean docs services soak lock hashes release
+.PHONY: help setup demo test test-quick coverage check format bench clean docs services soak lock hashes release
 
 help:
 	@echo "make setup   prepare $(VENV)"
 	@echo "make demo    PG (plain PPO), TermPG and an oracle drive (writes demo/index.html)"
 	@echo "make test    run all tests"
+	@echo "make test-quick  formulas, properties, documents: those that take no time"
 	@echo "make coverage  the same with branch coverage (at least 90%)"
 	@echo "make check   formatter, linter, types, import layers, spelling, file sizes"
 	@echo "make format  rewrite the sources in the project's format"
@@ -37,11 +38,19 @@ demo: setup
 services:
 	@tools/install_test_services
 
+# Workers that are done take tests from the other: no long file is waited for at the end.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: setup services
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
+
+# Everything but browsers, servers, commands and whole trainings; what takes seconds all the
+# same is marked `slow` where it is written, and the list at the end shows what should be.
+test-quick: setup services
+	$(PYTEST) -m "not slow" --durations=5 tests/unit tests/tabular tests/docs $(ARGS)
 
 coverage: setup services
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
+	$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -91,4 +100,4 @@ release: setup hashes
 	$(BIN)/python tools/supply_chain.py sbom dist/termdp.cdx.json
 
 clean:
-	rm -rf $(VENV) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) demo site .cache .pytest_cache .ruff_cache .mypy_cache .hypothesis

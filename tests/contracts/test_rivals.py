@@ -46,10 +46,6 @@ def trained(tmp_path_factory):
     }
 
 
-def test_these_are_all(trained):
-    assert set(trained) == {"rift", "ct", "traces", "traces_lagrangian"}
-
-
 @pytest.mark.parametrize("name", RIVALS)
 def test_training_is_finite_and_reports(trained, name):
     result = trained[name]

@@ -48,3 +48,16 @@ def test_the_tower_is_the_contract():
     # What stands first in a line is its layer; words of the explanation do not count.
     for line, names in zip(tower.splitlines(), expected, strict=True):
         assert set(line.split()[: len(names)]) == names, line
+
+
+def test_unit_tests_mirror_the_sources():
+    """`costs/test_fit.py` tests `costs/fit.py`; `test_logs_fit.py` `logs/fit.py`."""
+    unit = ROOT / "tests" / "unit"
+    for path in unit.rglob("test_*.py"):
+        # Python would take a folder `gym` here for the package of that name.
+        package = path.parent.relative_to(unit).as_posix().replace("_adapters", "")
+        top = package == "."
+        modules = SOURCES.glob("*.py") if top else (SOURCES / package).rglob("*.py")
+        modules = {module.stem for module in modules}
+        name = path.stem.removeprefix("test_")
+        assert {name, name.removeprefix(f"{package}_")} & modules, path

@@ -42,6 +42,7 @@ def streams(seed, shape=(40, 3)):
     return rng, rng.normal(size=shape), rng.uniform(size=shape) < 0.15
 
 
+@pytest.mark.slow
 def test_one_file_has_the_same_advantages_and_window_sums(single):
     rng, rewards, ended = streams(0)
     values, next_values = rng.normal(size=(2, *rewards.shape))
@@ -70,6 +71,7 @@ class Given:
         return params["params"] if method is None else params
 
 
+@pytest.mark.slow
 def test_one_file_has_the_same_loss_of_the_policy(single):
     rng = np.random.default_rng(1)
     logits, old_logits = (jnp.asarray(x) for x in rng.normal(size=(2, 50, 4)))
@@ -94,6 +96,7 @@ def test_one_file_has_the_same_loss_of_the_policy(single):
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_file_has_the_same_loss_of_the_costs(single):
     rng, costs, starts = streams(2, (2, 64, 5))
     labels = rng.uniform(size=costs.shape) < 0.1
@@ -117,6 +120,7 @@ def test_one_file_has_the_same_loss_of_the_costs(single):
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_file_learns_what_annoys_the_user(single):
     settings = single.Settings(
         num_envs=16,
@@ -146,6 +150,7 @@ def test_termcrl_on_the_chain():
     assert found["TermCRL"] < found["ignores stops"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*stopped.*:UserWarning")
 def test_observed_cartpole():
     found = example("observed_cartpole").main(steps=2048)

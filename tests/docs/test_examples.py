@@ -5,10 +5,10 @@ import importlib
 import re
 from pathlib import Path
 
-import jax
 import pytest
 import torch
-from jax.experimental.compilation_cache import compilation_cache
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = (
@@ -32,18 +32,6 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """Several pages train the same: their programs are compiled once."""
-    folder = tmp_path_factory.mktemp("compiled")
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    compilation_cache.reset_cache()
-    yield
-    jax.config.update("jax_compilation_cache_dir", before)
-    compilation_cache.reset_cache()
 
 
 def python_blocks(path):

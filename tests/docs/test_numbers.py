@@ -8,6 +8,7 @@ from sourced_numbers import MARK, ROOT, TOGETHER, agrees, wrong_numbers
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("results*.md"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_numbers_of_tables_are_those_of_the_runs(page):
     assert [*wrong_numbers(page)] == []

@@ -14,6 +14,7 @@ from termdp.tabular.regret import cost_errors, error_rate, log_log_slope, mean_c
 SHORT = ("--episodes", "60", "--seeds", "2", "--bonus-scale", "0.05")
 
 
+@pytest.mark.slow
 def test_the_command_writes_figures_a_table_and_a_summary(tmp_path, capsys):
     main(["tabular", "paper_example", *SHORT, "--out", str(tmp_path)])
     printed = capsys.readouterr().out
@@ -55,6 +56,7 @@ def test_bad_input_is_one_sentence_and_code_2(words, capsys, tmp_path):
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("termdp: exp")
 
 
+@pytest.mark.slow
 def test_larger_models_go_without_the_whole_history(tmp_path, capsys):
     main(["tabular", "chain", *SHORT, "--out", str(tmp_path), "--json"])
     assert "whole history" not in json.loads(capsys.readouterr().out)["agents"]

@@ -127,6 +127,7 @@ def test_later_sets_let_go_of_the_greatest_optimism_untuned():
     assert last["mixture"] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_tuned_bonus_pays_with_its_coverage():
     model = tabular.random(4, 2, 4)
     regret = TermCRL(model.radius, bonus_scale=0.02, cost_bonus_scale=1e-8).run(

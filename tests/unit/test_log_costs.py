@@ -106,6 +106,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path, name):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_networks_are_saved_too(tmp_path, network):
     path = tmp_path / "x.safetensors"
     save_observer(path, network, {})
@@ -235,6 +236,7 @@ def test_a_listed_environment_refuses_a_file_with_other_columns(tmp_path):
         termdp.gym.ObserverWrapper(pendulum, choice)
 
 
+@pytest.mark.slow
 def test_an_agent_trains_under_a_fitted_observer(tmp_path):
     """From a file, without any code of the log."""
     items = termdp.make("recommender")[0].num_actions

@@ -102,6 +102,7 @@ def test_flags_and_bytes_count_as_numbers(layer, dtype):
     np.testing.assert_array_equal(layer.apply(params, grids.astype(dtype)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("torso", [GridTorso, ImageTorso])
 def test_precomputed_weights_are_the_weights(torso, precision):
@@ -208,6 +209,7 @@ def test_image_network_goes_from_42_over_21_and_11_to_1(key):
     )
 
 
+@pytest.mark.slow
 def test_cells_and_their_picture_give_the_same_features(key):
     grids, extra, torso = numbers(0, 2, 10, 10, 4), numbers(1, 2, 3), ImageTorso()
     of_cells = torso.init(key, grids, extra)["params"]

@@ -79,6 +79,7 @@ def test_it_has_a_gymnasium_id_with_pictures(counter):
     assert gymnasium.envs.registration.EnvSpec.from_json(spec.to_json()) == spec
 
 
+@pytest.mark.slow
 def test_it_trains_is_filmed_and_reported(counter, tmp_path, monkeypatch, capsys):
     """One entry is all: nothing else was told of this environment."""
     small = ("--num-envs", "4", "--rollout-steps", "8", "--num-minibatches", "2")

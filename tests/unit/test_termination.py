@@ -54,6 +54,7 @@ DIRECT = jax.jit(termdp.window_sums)
 IN_BLOCKS = jax.jit(termdp.window_sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sums_of", [DIRECT, in_blocks], ids=["direct", "blocks"])
 @settings(max_examples=150, deadline=None)
 @given(costs=COSTS, window=st.integers(1, 60), seed=st.integers(0, 2**16))

@@ -1,4 +1,4 @@
-"""Every row of the table of methods, and its numbers in the compiled program."""
+"""What holds for all methods, and their numbers in the compiled program."""
 
 import dataclasses
 
@@ -9,91 +9,61 @@ from termdp.agents.method_params import method_params
 from termdp.agents.methods import METHODS, Method, find_method
 from termdp.registry import REGISTRY
 
-# What SPEC's table says: (learns, knows, dynamic, end handling, differing numbers).
-TABLE = {
-    "pg": (False, False, False, "cut", {}),
-    "pg_naive": (False, False, False, "ignored", {}),
-    "pg_recurrent": (False, False, False, "cut", {"recurrent": True}),
-    "pg_rs": (False, False, False, "cut", {"stop_penalty": 1.0}),
-    "termpg": (True, False, True, "expected", {}),
-    "termpg_rs": (True, False, True, "expected", {"stop_penalty": 1.0}),
-    "termpg_penalty": (True, False, True, "expected", {"cost_penalty": 0.1}),
-    "termpg_paper": (
-        *(True, False, True, "expected"),
-        {"optimism": "min", "discount": 1.0},
-    ),
-    "termpg_logit": (True, False, True, "expected", {"optimism": "logit"}),
-    "termpg_std": (True, False, True, "expected", {"optimism": "std"}),
-    "termpg_mean": (True, False, True, "expected", {"optimism": "mean"}),
-    "termpg_fixed_discount": (True, False, False, "cut", {}),
-    "termpg_half_window": (True, False, True, "expected", {"window_factor": 0.5}),
-    "termpg_double_window": (True, False, True, "expected", {"window_factor": 2.0}),
-    "termpg_bonus_0.1": (True, False, True, "expected", {"bonus": 0.1}),
-    "termpg_bonus_1": (True, False, True, "expected", {"bonus": 1.0}),
-    "oracle": (False, True, True, "expected", {}),
-    "pg_0.97": (False, False, False, "cut", {"discount": 0.97}),
-    "pg_0.999": (False, False, False, "cut", {"discount": 0.999}),
-    "rosarl": (False, False, False, "cut", {"minmax_penalty": True}),
-    "rlif": (
-        *(False, False, False, "cut"),
-        {"drops_rewards": True, "stop_penalty": 1.0},
-    ),
-    "rlif_task": (False, False, False, "cut", {"stop_penalty": 1.0}),
-    "rift": (
-        *(False, False, False, "cut"),
-        {"stop_penalty": 1.0, "kl_penalty": 0.01, "unobserved_share": 0.5},
-    ),
-    "ppo_lagrangian": (True, False, False, "cut", {"constrained": True}),
-    "ct": (True, False, True, "expected", {"cost_memory": "sum"}),
-    "traces": (True, False, True, "expected", {"cost_memory": "gru"}),
-    "traces_lagrangian": (
-        *(True, False, False, "cut"),
-        {"constrained": True, "cost_memory": "gru"},
-    ),
-}
-NUMBERS = (
-    "discount",
-    "stop_penalty",
-    "cost_penalty",
-    "bonus",
-    "optimism",
-    "std_factor",
-    "uncertainty",
-    "window_factor",
-    "recurrent",
-    "drops_rewards",
-    "minmax_penalty",
-    "constrained",
-    "cost_memory",
-    "kl_penalty",
-    "unobserved_share",
-)
+
+def changes_of(name, base):
+    """The numbers in which a method differs from another; not its description."""
+    mine, other = dataclasses.asdict(METHODS[name]), dataclasses.asdict(METHODS[base])
+    mine.pop("description")
+    return {key: value for key, value in mine.items() if value != other[key]}
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_method_is_as_the_table_says(name):
-    method = find_method(name)
-    learns, knows, dynamic, handling, differing = TABLE[name]
-    assert (method.learns_costs, method.knows_costs) == (learns, knows)
-    assert method.dynamic_discount == dynamic
-    assert method.handles_ends == handling
-    plain = Method()
-    defaults = {number: getattr(plain, number) for number in NUMBERS}
-    if learns:
-        defaults["optimism"] = find_method("termpg").optimism
-    found = {number: getattr(method, number) for number in NUMBERS}
-    assert found == defaults | differing
-    assert (found["discount"], found["std_factor"]) == (
-        differing.get("discount", 0.99),
-        1.0,
-    )
-    assert found["uncertainty"] == "range"
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_learns_costs_or_is_told_them_and_is_explained(name):
+    method = METHODS[name]
+    assert not (method.learns_costs and method.knows_costs)
+    if name.startswith(("pg", "termpg")):
+        assert method.learns_costs == name.startswith("termpg")
+        assert not method.knows_costs
     assert method.description
 
 
-def test_no_method_is_missing_or_unknown_to_the_table():
-    # pg_matched takes its constant from a table of its own.
-    assert set(METHODS) - {"pg_matched"} == set(TABLE)
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if name.startswith(("pg_", "termpg_"))]
+)
+def test_variants_differ_in_one_thing_from_what_they_vary(name):
+    changes = changes_of(name, name.split("_")[0])
+    # The paper's TermPG differs in two; ours without optimism is the default today.
+    assert len(changes) == {"termpg_paper": 2, "termpg_mean": 0}.get(name, 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "field"),
+    [
+        *(("pg_0", "discount"), ("termpg_bonus_", "bonus")),
+        *(("termpg_std", "optimism"), ("termpg_mean", "optimism")),
+        ("termpg_logit", "optimism"),
+    ],
+)
+def test_a_name_that_holds_a_number_or_a_kind_means_it(start, field):
+    named = [name for name in METHODS if name.startswith(start)]
+    assert named
+    for name in named:
+        assert str(getattr(METHODS[name], field)) in (
+            name.split("_")[-1],
+            f"{name.split('_')[-1]}.0",
+        )
+
+
+def test_the_papers_termpg_is_the_papers():
+    """Equation 4 has no other discount; costs are the least of the networks."""
+    changes = changes_of("termpg_paper", "termpg")
+    assert changes == {"discount": 1.0, "optimism": "min"}
+
+
+def test_a_stop_is_an_end_unless_the_discount_counts_it():
+    for name, method in METHODS.items():
+        usual = "expected" if method.dynamic_discount else "cut"
+        assert method.handles_ends == ("ignored" if name == "pg_naive" else usual)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +87,10 @@ def test_end_handling_decides_what_bootstraps(handling, stop, game_over):
 
 
 def test_switches_say_who_sees_costs():
-    seen = {name: float(method_params(METHODS[name], 30).sees_costs) for name in TABLE}
-    assert seen == {name: float(row[0] or row[1]) for name, row in TABLE.items()}
-    assert float(method_params(METHODS["oracle"], 30).knows_costs) == 1.0
-    assert float(method_params(METHODS["termpg"], 30).knows_costs) == 0.0
+    for method in (m.for_environment("breakout") for m in METHODS.values()):
+        numbers = method_params(method, 30)
+        assert bool(numbers.sees_costs) == (method.learns_costs or method.knows_costs)
+        assert bool(numbers.knows_costs) == method.knows_costs
 
 
 def test_optimism_weights_are_one_of_four():
@@ -140,16 +110,14 @@ def test_all_methods_are_the_same_program():
     assert len(shapes) == 1
 
 
-def test_programs_are_shared_by_methods_of_one_kind():
-    kinds = {}
-    for name, method in METHODS.items():
-        kinds.setdefault(method.program, set()).add(name)
-    assert kinds.pop("recurrent") == {"pg_recurrent"}
-    assert kinds.pop("reference") == {"rift"}
-    assert kinds.pop("sum") == {"ct"}
-    assert kinds.pop("gru") == {"traces", "traces_lagrangian"}
-    assert kinds[""] >= {"pg", "termpg", "oracle", "rosarl", "rlif", "ppo_lagrangian"}
-    assert set(kinds) == {""}
+def test_programs_are_shared_unless_policy_or_memory_is_of_another_kind():
+    for method in METHODS.values():
+        own = method.recurrent or method.has_reference or method.cost_memory != "window"
+        assert bool(method.program) == own
+    assert METHODS["traces"].program == METHODS["traces_lagrangian"].program
+    assert (
+        len({METHODS[n].program for n in ("pg_recurrent", "rift", "ct", "traces")}) == 4
+    )
 
 
 @pytest.mark.parametrize(

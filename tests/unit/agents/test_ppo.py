@@ -157,6 +157,7 @@ def updated(precision, key):
     return len(cast_kernels(learner, params)), ravel_pytree(change)[0]
 
 
+@pytest.mark.slow
 def test_an_update_in_low_precision_is_nearly_the_update(key):
     num_exact, exact = updated("float32", key)
     num_rounded, rough = updated("bfloat16", key)
@@ -172,6 +173,7 @@ def test_parts_that_do_not_divide_are_named(key):
         split(learner, make_examples(learner), key, 5)
 
 
+@pytest.mark.slow
 def test_unrolling_is_stepping_with_resets_at_starts(key):
     learner = make_learner(recurrent=True)
     k1, k2, k3, k4 = jax.random.split(key, 4)
@@ -194,6 +196,7 @@ def test_unrolling_is_stepping_with_resets_at_starts(key):
         memory = [np.array(c) for c in after]
 
 
+@pytest.mark.slow
 def test_forward_of_minibatches_is_the_unrolled_rollout(key):
     learner = make_learner(recurrent=True)
     k1, k2, k3 = jax.random.split(key, 3)
@@ -255,6 +258,7 @@ def test_ppo_loss_by_hand_where_nothing_has_changed_yet(key):
     assert float(total) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "update",
     [

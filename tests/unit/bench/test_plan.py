@@ -31,18 +31,10 @@ def test_methods_share_a_program_by_memory_and_by_whether_they_learn_costs():
 def test_rivals_that_need_more_do_not_slow_the_others():
     plan = plan_of("rivals", envs=["recommender"], seeds=2)
     jobs = make_jobs(plan)
-    rows = {
-        (job.program, job.runs[0][0].learner_window is not None): {
-            key.row for key in job.keys
-        }
-        for job in jobs
-    }
-    assert len(jobs) == len(rows) == 5
-    assert rows["reference", False] == {"rift"}
-    assert rows["sum", True] == {"ct"}
-    assert rows["gru", True] == {"traces", "traces_lagrangian"}
-    assert rows["", True] == {"termpg", "ppo_lagrangian"}
-    assert {"pg", "oracle", "rosarl", "rlif"} <= rows["", False]
+    for job in jobs:
+        kinds = {(c.method.program, c.learner_window) for c, _ in job.runs}
+        assert len(kinds) == 1
+    assert len(jobs) == 5, "without costs, with them, and three programs of their own"
     # What is trained does not depend on who else is in the suite.
     alone = plan_of("smoke", methods=["termpg"]).cells[0]
     among = next(c for c in plan.cells if c.row.label == "termpg")

@@ -164,6 +164,7 @@ def test_members_learn_apart(state, buffer):
     assert not np.array_equal(kernel[0], kernel[1])
 
 
+@pytest.mark.slow
 def test_update_compiles_once_for_all_windows_and_under_vmap(state, buffer):
     run = jax.jit(partial(fit.update, config=CONFIG))
     for window in (1, 5, 16):
@@ -239,6 +240,7 @@ def test_settings_that_cannot_work_are_refused(field, value, message):
         replace(CONFIG, **{field: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_steps", [3, 34, 37])
 def test_an_update_is_its_steps_one_after_the_other(state, buffer, num_steps):
     # 34 steps are drawn 17 at a time, 37 one by one.
@@ -259,6 +261,7 @@ def test_an_update_is_its_steps_one_after_the_other(state, buffer, num_steps):
         np.testing.assert_allclose(ours, theirs, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
     rng = np.random.default_rng(3)
     obs = jnp.asarray(rng.random((6, 10, 10, 4)) < 0.3)

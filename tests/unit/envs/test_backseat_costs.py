@@ -49,6 +49,7 @@ def test_hand_made_boards(obs, action, expected, kind):
     assert float(cost) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "num_steps"),
     [

@@ -34,6 +34,7 @@ def test_action_sets(game: Any) -> None:
     assert full.action_names == ("none", "left", "up", "right", "down", "fire")
 
 
+@pytest.mark.slow
 def test_every_action_is_executed_as_named(game: Any, key: jax.Array) -> None:
     params = game.default_params.replace(sticky_prob=0.0)
     _, state = game.reset(key, params)

@@ -87,6 +87,7 @@ def test_all_modes_give_the_same_rollouts(scripts, seed):
             assert np.array_equal(found[name], values), (mode, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES, ids=[m.name for m in MODES])
 def test_worker_processes_give_the_same_rollouts(mode):
     scripts = [(0, 1, 0, 2, 5), (0, 0, STOPPED_ALONE), (4, 6)]
@@ -160,6 +161,7 @@ class Broken(Scripted):
         return (seen * np.nan if self.what == "seen" else seen), *rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [

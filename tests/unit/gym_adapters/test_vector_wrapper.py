@@ -97,6 +97,7 @@ def test_disabled_mode_leaves_the_reset_to_the_caller():
     assert infos["window_cost"].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_async_environments():
     env = vector(AutoresetMode.NEXT_STEP, make=AsyncVectorEnv, context="spawn")
     try:

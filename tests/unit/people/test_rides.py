@@ -51,6 +51,7 @@ def play_by_hand(driver, seed, limit):
     return actions, rewards, observations, bool(crashed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_ride_is_what_the_driver_did_and_replays_to_the_same_bits(seed):
     driver = random_driver()
@@ -73,6 +74,7 @@ def test_batches_change_nothing():
     assert together[1] == together[3]
 
 
+@pytest.mark.slow
 def test_a_longer_recording_begins_like_a_shorter_one():
     driver = scripted_driver("weaver")
     short, long = record(driver, 9, 50), record(driver, 9, 300)
@@ -172,6 +174,7 @@ def test_actions_after_a_crash_are_refused():
         replay(longer)
 
 
+@pytest.mark.slow
 def test_long_rides_are_played_in_parts_to_the_same_end():
     """Rides across several parts, against the driver's own single pass."""
     found = record_with_ends(scripted_driver("calm"), [0, 1], 900)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from termdp.agents.methods import METHODS
 from termdp.pages import counted
 from termdp.registry import REGISTRY
 from termdp.report import published
@@ -22,13 +23,6 @@ from termdp.report.names import (
 )
 
 RESULTS = Path(__file__).parents[3] / "results"
-# SPEC section 4.
-METHODS = [
-    *("pg", "pg_naive", "pg_recurrent", "pg_rs", "pg_matched", "pg_0.97", "pg_0.999"),
-    *("termpg", "termpg_paper", "termpg_rs", "termpg_penalty", "termpg_std"),
-    *("termpg_mean", "termpg_logit", "termpg_fixed_discount", "termpg_half_window"),
-    *("termpg_double_window", "termpg_bonus_0.1", "termpg_bonus_1", "oracle"),
-]
 
 
 def stored_rows():

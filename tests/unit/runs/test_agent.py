@@ -14,6 +14,8 @@ from termdp.runs.evaluate import play_steps
 from tiny_config import tiny
 from tiny_envs import Counter, action_is_cost
 
+pytestmark = pytest.mark.slow
+
 CONFIG = tiny(lstm_size=4)
 
 

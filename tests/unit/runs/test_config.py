@@ -8,7 +8,6 @@ import pytest
 import termdp
 from termdp.agents.a2c import A2CConfig
 from termdp.agents.methods import Method
-from termdp.agents.ppo import PPOConfig
 from termdp.cli.train import TYPES
 from termdp.runs.config import (
     GROUPS,
@@ -51,12 +50,6 @@ def test_the_rate_of_costs_falls_for_vectors_under_fast_alone(shape):
     paper = make_config("paper", shape, 30).costs
     assert (fast.rate_decay_steps is not None) == is_vector
     assert paper.rate_decay_steps is None
-
-
-def test_ppo_defaults_are_specs():
-    config = PPOConfig()
-    assert (config.clip, config.value_clip, config.value_coef) == (0.3, None, 1.0)
-    assert (config.entropy_coef, config.kl_coef) == (0.0, 0.2)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ from tiny_envs import Counter, action_is_cost
 
 CONFIG = tiny()
 # Observers here are meant to be impossible to please.
-pytestmark = pytest.mark.filterwarnings("ignore::termdp.runs.advice.ObserverWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::termdp.runs.advice.ObserverWarning"),
+]
 STOPS_AT_ONCE = termdp.Observer(lambda observation, action: 0.0, window=1, bias=-50.0)
 
 

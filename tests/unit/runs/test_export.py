@@ -16,6 +16,8 @@ from termdp.runs import cost_features
 from termdp.runs.agent import card_from_plain
 from termdp.runs.export import MANIFEST
 
+pytestmark = pytest.mark.slow
+
 PROMISED = ("grid", "vector", "image", "recurrent")  # docs/export.md
 SMALL = {"hidden": 16, "filters": 4, "lstm_size": 8, "cost_hidden": 4}
 AGENTS = {

@@ -23,6 +23,8 @@ from termdp.runs.host_program import HostProgram
 from termdp.runs.observation_scale import scaled
 from termdp.runs.spec import make_job, make_spec
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = {
     "num_envs": 3,
     "rollout_steps": 8,

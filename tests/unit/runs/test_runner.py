@@ -16,6 +16,8 @@ from termdp.runs.runner import Runner, chunk_length, find_troubles
 from tiny_config import tiny
 from tiny_envs import Counter, action_is_cost
 
+pytestmark = pytest.mark.slow
+
 JOB = SimpleNamespace(
     env=SimpleNamespace(name="Game"),
     seeds=(5, 6),

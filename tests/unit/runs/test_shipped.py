@@ -23,6 +23,7 @@ def test_all_of_them_are_small():
     assert sum(path.stat().st_size for path in FOLDER.rglob("*")) < 10_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_acts_where_its_card_says(name):
     env_name, method = name.split("/")

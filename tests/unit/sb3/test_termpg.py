@@ -19,6 +19,8 @@ from termdp.sb3 import AccumulatedCost, TermPG
 from termdp.sb3.accumulated_cost import ends, find, with_cost, without_cost
 from termdp.sb3.termpg import fill_advantages
 
+pytestmark = pytest.mark.slow
+
 WINDOW, GAMMA, LAMBDA = 3, 0.9, 0.8
 SIZES = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "device": "cpu", "seed": 0}
 NUMBERS = {

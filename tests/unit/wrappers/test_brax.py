@@ -11,6 +11,7 @@ import termdp
 from termdp.wrappers.brax import from_brax
 
 pytestmark = [
+    pytest.mark.slow,
     # Brax says of itself that it is no longer maintained, with several warnings.
     pytest.mark.filterwarnings("ignore"),
 ]

@@ -48,7 +48,9 @@ def distributions(path, only_top):
     return {DISTRIBUTIONS.get(name, name).lower() for name in packages}
 
 
-@pytest.mark.parametrize("path", sorted(SOURCES.rglob("*.py")), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted(SOURCES.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCES))
+)
 def test_imports_are_declared(path):
     extra = PARTS.get(path.relative_to(SOURCES).parts[0])
     declared = PLAIN | names(EXTRAS[extra]) if extra else PLAIN

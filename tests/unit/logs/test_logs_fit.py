@@ -23,6 +23,7 @@ def fit(log):
     return termdp.fit(log, **ROLES)
 
 
+@pytest.mark.slow
 def test_window_costs_and_calibration_in_ten_logs():
     """The window is searched for: ±25%; costs in their intervals; calibrated."""
     inside = []
