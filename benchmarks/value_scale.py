@@ -5,6 +5,11 @@ python benchmarks/value_scale.py [--column space_invaders_hard] [--steps 300000]
 Trains PPO that knows the costs (`oracle`, discount 1) and `pg` with and without scaled
 values. Every tenth iteration measures the norm of either loss's gradient in the shared
 trunk. Writes docs/images/value_gradients.png and prints the figures: docs/values.md.
+
+python benchmarks/value_scale.py --returns without.jsonl with.jsonl
+
+draws what `benchmarks/tuning.py --out` wrote without and with scaled values:
+docs/images/value_scale.png.
 """
 
 import argparse
@@ -21,6 +26,7 @@ from termdp.agents import ppo
 from termdp.agents.method_params import method_params
 from termdp.agents.update import on_own_scale, standardise
 from termdp.bench.suites import HARD_COLUMNS, PAPER_COLUMNS, RECOMMENDER
+from termdp.report.names import column_name, method_name
 from termdp.runs.collect import Mind, collect
 from termdp.runs.config import remembered_steps
 from termdp.runs.improve import as_examples, in_units_of_rewards
@@ -67,7 +73,7 @@ def norms(column, method, numbers, steps, seed):
             job.config.rollout_steps,
         )
         rollout = in_units_of_rewards(state.policy.value_scale, rollout)
-        examples = as_examples(recipe, params, rollout, None)
+        examples = as_examples(recipe, params, rollout, None, rollout.rewards)
         policy, examples = on_own_scale(state.policy, examples, config)
         examples = dataclasses.replace(
             examples, advantages=standardise(examples.advantages)
@@ -95,6 +101,35 @@ def norms(column, method, numbers, steps, seed):
     return np.asarray(rows), returns, job.config.rollout_size
 
 
+def draw_returns(files, out):
+    """Returns of each method, without and with values on their own scale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    labels = ("values as they are", "values on their own scale")
+    for place, (path, label) in enumerate(zip(files, labels, strict=True)):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        means = [np.mean(row["returns"]) for row in rows]
+        errors = [
+            np.std(row["returns"], ddof=1) / len(row["returns"]) ** 0.5 for row in rows
+        ]
+        axes.bar(
+            np.arange(len(rows)) + 0.4 * (place - 0.5),
+            means,
+            width=0.36,
+            yerr=errors,
+            capsize=3,
+            color=("#b5482a", "#1f6f8b")[place],
+            label=label,
+        )
+    axes.set_xticks(range(len(rows)), [method_name(row["method"]) for row in rows])
+    axes.set_ylabel("return ± standard error")
+    axes.set_title(f"{column_name(rows[0]['column'])}, {rows[0]['steps']:,} steps")
+    axes.legend(frameon=False)
+    figure.savefig(out / "value_scale.png", dpi=150)
+
+
 def main():
     """Measure, print, draw."""
     from matplotlib.figure import Figure
@@ -104,7 +139,11 @@ def main():
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--returns", type=Path, nargs=2, help="files of tuning.py")
     args = parser.parse_args()
+    if args.returns:
+        draw_returns(args.returns, args.out)
+        return
     column = COLUMNS[args.column]
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)

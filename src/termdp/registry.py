@@ -421,8 +421,8 @@ def _draw_notifier(game: Any, state: Any, observation: Any) -> "Drawing":
 
 
 # Matched discounts: the mean of 1 − ρ(z) over the last tenth of training, `termpg`,
-# preset `fast`, 1,000,000 steps, five seeds: results/fast_1m/tables.md, "Mean effective
-# discount γ" (the passenger's: results/grid).
+# preset `fast`, 1,000,000 steps, five seeds: an earlier sweep's tables, "Mean effective
+# discount γ".
 _ASTERIX = EnvironmentEntry(
     id="asterix",
     gym_id="termdp/Asterix-v0",

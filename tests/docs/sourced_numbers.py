@@ -2,8 +2,8 @@
 
 A table names its source in a comment before it:
 
-    <!-- numbers: results/values_1m -->            runs of these folders, one or several
-    <!-- numbers: results/hard | results/hard_5m -->    of either
+    <!-- numbers: results/methods_1m -->           runs of these folders, one or several
+    <!-- numbers: results/paper_preset | results/paper_preset_ignored -->    of either
     <!-- numbers: elsewhere: WHERE AND WHY -->     not from results/; nothing is compared
 
 Rows and columns are known by their names: a method, an environment. Words in a cell's
@@ -27,21 +27,17 @@ from termdp.report.results import load
 ROOT = Path(__file__).parents[2]
 MARK = re.compile(r"<!-- numbers: (?P<source>[^>]+?) -->")
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?%?(?!\w)")
-# Folders that `termdp report` showed together (docs/results_made.md).
+# Sweeps that ran in parts, which `termdp report` showed together.
 TOGETHER = {
-    "results/report": [
-        f"results/{name}"
-        for name in (
-            *("recommender", "recommender_ablations", "fast_1m", "ablations"),
-            *("recurrent", "dead_costs", "windows", "grid_warm", "passenger"),
-        )
-    ]
+    name: [f"{name}/part{part}" for part in (1, 2, 3)]
+    for name in ("results/methods_1m", "results/hard_3m")
 }
 # What documents call things, where reports have longer names.
 OTHER_NAMES = {"Backseat coins": "backseat", "passenger": "backseat_passenger"}
 OTHER_METHODS = {
     "PG, 0.97": "pg_0.97",
     "PG, 0.99": "pg",
+    "PG, 0.995": "pg_0.995",
     "PG, 0.999": "pg_0.999",
     "PPO": "pg",
 }
