@@ -7,7 +7,7 @@ Algorithm 2 of "Reinforcement Learning with a Terminator" (arXiv:2205.15376), to
 from top to bottom. Only the game comes from the package: the Notifier, with an observer
 around it. The agent is told nothing but `stopped`.
 
-Left out, compared with `termdp.train`: other methods and algorithms, convolutions,
+Left out, compared with `termdp.train`: old stops, other methods, convolutions,
 recurrence, values on their own scale, files, many runs at once.
 
 Shapes: T steps, B copies of the game, M cost networks, W steps of memory, A actions.
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     num_envs: int = 64  # B
     rollout_steps: int = 32  # T
     window: int = 10  # W: steps that the observer is taken to remember
-    discount: float = 0.99
+    discount: float = 0.995
     gae_lambda: float = 0.8
     learning_rate: float = 2e-3  # of the policy
     epochs: int = 4

@@ -33,6 +33,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compile_s: Seconds = 0.0
     wall_s: Seconds = 0.0
     steps_per_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    bytes_per_run: Count = 0
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -264,7 +264,7 @@ class Runner:
         return self.row(run, self.total - max(1, self.total // 10), self.total)
 
     def facts(self) -> dict[str, Any]:
-        """Steps, times and speed."""
+        """Steps, times, speed and memory."""
         steps = self.taken * self.job.config.rollout_size
         speed = steps * len(self.job.seeds) / max(self.seconds, 1e-9)
         return {
@@ -272,7 +272,13 @@ class Runner:
             "compile_s": round(self.compile_seconds, 3),
             "wall_s": round(self.seconds, 3),
             "steps_per_s": round(speed, 1),
+            "bytes_per_run": self._bytes_per_run(),
         }
+
+    def _bytes_per_run(self) -> int:
+        """What a run keeps between iterations: networks, optimiser, experience."""
+        leaves = jax.tree.leaves(self.state)
+        return int(sum(leaf.nbytes for leaf in leaves) // len(self.job.seeds))
 
     def _save(self, state: TrainState) -> None:
         if self.folder is None:
