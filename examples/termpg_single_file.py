@@ -1,7 +1,10 @@
 """TermPG in one file: learn an observer's costs from its stops, and earn more for it.
 
-    python examples/termpg_single_file.py             # 18 s; seed 0 ends at 9.3
-    python examples/termpg_single_file.py --plain     # PPO without costs: 2.7
+    python examples/termpg_single_file.py             # 18 s on two cores
+    python examples/termpg_single_file.py --plain     # PPO without costs
+
+Seeds 1000 to 1004 end at a return of 8.6 ± 0.3, PPO at 2.9 ± 0.1 (95% intervals).
+
 
 Algorithm 2 of "Reinforcement Learning with a Terminator" (arXiv:2205.15376), to be read
 from top to bottom. Only the game comes from the package: the Notifier, with an observer
