@@ -149,7 +149,7 @@ def react_anew(record, seed, memory):
     people = [dataclasses.replace(p, memory=memory) for p in PASSENGERS]
     found, road = [], game().road
     for number, row in enumerate(record.rides):
-        ride = row.ride
+        ride = row.ride("backseat")
         played, seen = replay(ride), see(road, ride_data(ride))
         own_end = "game_over" if played.game_over[-1] else "truncated"
         for passenger in (people[number % 5], people[(number + 1) % 5]):

@@ -63,7 +63,10 @@ def showings_of(record: StudyRecord) -> list[ShowingData]:
     """The showings of a study's record (`study_files.study_record`, `dataset.read`)."""
     rides = {row.number: row for row in record.rides}
     needed = {row.ride for row in record.showings}
-    again = {number: replay(rides[number].ride) for number in sorted(needed)}
+    again = {
+        number: replay(rides[number].ride(record.study.env))
+        for number in sorted(needed)
+    }
     found = []
     for row in record.showings:
         played = again[row.ride]
