@@ -17,6 +17,7 @@ from termdp.logs.window_fit import calibrate, session_log_likelihoods
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
+from termdp.people.models.senses import RoadSenses
 from termdp.people.models.showing_data import (
     ShowingData,
     folds,
@@ -73,7 +74,7 @@ def test_labels():
 
 def test_packing_keeps_every_ride_whole(showings):
     road, rides = game().road, showings[:8]
-    packed = pack_showings(road, rides)
+    packed = pack_showings(RoadSenses(road), rides)
     labels = packed.labels(1)
     assert (packed.owner >= 0).sum() == sum(map(len, rides))
     for index, (row, first) in enumerate(packed.places()):
@@ -171,7 +172,7 @@ def react_anew(record, seed, memory):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
-    groups = personal_groups(game().road, rides, QUICK)
+    groups = personal_groups(RoadSenses(game().road), rides, QUICK)
     assert len(groups) == 5
     pairs = [(window, 2) for window in QUICK.windows]
     found = compare(groups, pairs, QUICK.windows, QUICK)

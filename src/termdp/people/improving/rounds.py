@@ -149,17 +149,19 @@ def _fit(
 ) -> dict[str, Any]:
     """An observer of all supervisors, fitted to all stops so far."""
     on_progress("reading the showings")
-    showings = showings_of(study_record(store, study))
+    record = study_record(store, study)
+    env, showings = record.study.env, showings_of(record)
     on_progress("fitting the observer")
     delay = settings.delay
     if delay is None:
-        delay = chosen_delay(showings, settings.window, settings.seed)
+        delay = chosen_delay(showings, settings.window, settings.seed, env)
     fitted = round_observers(
         {POOLED: showings},
         settings.window,
         delay,
         settings.seed,
         settings.gradient_steps,
+        env=env,
     )
     facts = {
         "study": study,

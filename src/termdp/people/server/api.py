@@ -222,8 +222,23 @@ async def showing(request: Request) -> Response:
 
 
 def _encoded_showing(study: Study, found: Showing) -> str:
-    text = encoded(study.env, found.ride.seed, found.ride.actions)
+    ride = study.env, found.ride.seed, found.ride.actions
+    text = encoded(*ride)
+    if study.env not in ROADS and found.supervisor.kind == "simulated":
+        text = f'{{"costs":{_true_costs(*ride)},{text[1:]}'
     return ride_to_show(study, found.id, text)
+
+
+@lru_cache(maxsize=4096)
+def _true_costs(env: str, seed: int, actions: bytes) -> str:
+    """What a game's own observer minds in each step, for simulated spectators alone."""
+    from termdp.people.driving.rides import game, replay
+    from termdp.people.models.discomfort import discomfort
+
+    again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8), env))
+    observer = studied(env).make_observer(game(env))
+    felt = discomfort(observer, again.observations, again.ride.actions)
+    return json.dumps(np.round(felt.costs.astype(float), 4).tolist())
 
 
 async def live(request: Request) -> Response:
