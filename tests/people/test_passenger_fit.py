@@ -262,7 +262,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings
     with pytest.raises(ValueError, match="expected at least 20 stops in study x"):
         check_enough(gentle, "x")
     for words, sentence in {
-        ("--agents", str(tmp_path / "no")): "no such folder",
+        ("--agents", str(tmp_path / "no")): "no such file",
         ("--agents", str(tmp_path)): "expected runs in",
         ("--count", "0"): "expected at least 1 ride",
     }.items():

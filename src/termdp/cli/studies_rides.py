@@ -2,14 +2,11 @@
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import tyro
 
 from termdp.people.extra import needs_people_packages
-
-if TYPE_CHECKING:
-    from termdp.people.records.study_store import StudyStore
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,7 @@ def run(args: Args) -> None:
     check_name(args.study, "study name")
     if args.count < 1:
         raise ValueError(f"expected at least 1 ride, got {args.count}")
-    with StudyStore.open(args.db) as store:
-        env = _env(args, store)
+    env = _env(args)
     drivers = chosen_drivers(args.agents, env)
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as bar:
@@ -98,11 +94,15 @@ def run(args: Args) -> None:
     )
 
 
-def _env(args: Args, store: "StudyStore") -> str:
+def _env(args: Args) -> str:
     """The environment of the study, or of the one that is to be begun."""
     from termdp.people.driving.ride import BACKSEAT, studied
+    from termdp.people.records.study_store import StudyStore
 
-    known = {row["name"]: row["env"] for row in store.studies()}
+    known = {}
+    if "://" in args.db or Path(args.db).exists():  # else nothing is begun yet
+        with StudyStore.open(args.db) as store:
+            known = {row["name"]: row["env"] for row in store.studies()}
     env = args.env or known.get(args.study, BACKSEAT)
     studied(env)
     if known.get(args.study, env) != env:

@@ -183,11 +183,11 @@ def spectators(env: str) -> tuple[Spectator, ...]:
             words=entry.cost,
         )
         for name, patience, memory in (
-            ("ada", 0.35, 0.8),
-            ("ben", 0.4, 0.9),
-            ("cleo", 0.5, 1.0),
-            ("dov", 0.6, 1.1),
-            ("eve", 0.8, 1.2),
+            ("ada", 0.45, 0.8),
+            ("ben", 0.5, 0.9),
+            ("cleo", 0.6, 1.0),
+            ("dov", 0.75, 1.1),
+            ("eve", 0.95, 1.2),
         )
     )
 

@@ -59,7 +59,7 @@ async function load(begun) {
   player.moment = 0;
   draw(0);
   enter("ready");
-  say(begun ? `Next ${words.thing}` : "Ready?", HOW, "Start");
+  say(begun ? words.next : "Ready?", HOW, "Start");
   find("#new-here").hidden = words.game !== null || found.reviewed > 0 || localStorage.getItem(WARM) !== null;
   if (begun) play();
 }

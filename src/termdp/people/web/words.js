@@ -6,6 +6,8 @@ const RIDE = {
   game: null,
   thing: "ride",
   things: "rides",
+  start: "Start the ride",
+  next: "Next ride",
   lead: "Agents drive, you sit behind them. Stop them whenever it feels wrong. They learn from nothing but the moments you stopped.",
   watch: "Ride",
   watchText: "An agent drives, live. You have one button: STOP.",
@@ -25,6 +27,8 @@ const RIDE = {
 const GAME = {
   thing: "game",
   things: "games",
+  start: "Start the game",
+  next: "Next game",
   lead: "Agents play, you look on. Stop them whenever it feels wrong. They learn from nothing but the moments you stopped.",
   watch: "Watch",
   watchText: "An agent plays, live. You have one button: STOP.",
