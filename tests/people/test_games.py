@@ -221,7 +221,7 @@ def test_simulated_spectators_are_told_costs_and_people_are_not(client, store, e
 
 def test_the_admin_creates_a_study_of_any_game(client, store):
     listed = client.get("/api/admin/studies", headers=ADMIN_HEADERS).json()
-    assert {"id": "asterix", "name": "Asterix"} in listed["envs"]
+    assert "asterix" in {row["id"] for row in listed["envs"]}
     body = {"name": "gold", "env": "asterix", "rides": 2, "steps": 5}
     answer = client.post("/api/admin/studies", json=body, headers=ADMIN_HEADERS)
     assert answer.status_code == 201, answer.text

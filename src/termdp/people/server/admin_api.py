@@ -47,7 +47,7 @@ async def studies(request: Request) -> Response:
     """All studies with their counts, and the environments that new ones may have."""
     must_be_admin(request)
     found = await run_in_threadpool(request.app.state.store.studies)
-    envs = [{"id": entry.id, "name": entry.display_name} for entry in all_studied()]
+    envs = [{"id": entry.id, "about": entry.description} for entry in all_studied()]
     return JSONResponse({"studies": found, "envs": envs})
 
 

@@ -146,6 +146,7 @@ async def me(request: Request) -> Response:
             "title": study.title,
             "env": study.env,
             "game": game_of(study),
+            "about": studied(study.env).description,
             "step_ms": study.step_ms,
             "reviewed": done,
             "total": total,

@@ -31,7 +31,7 @@ function signOut() {
 async function refresh() {
   const { studies, envs } = await admin("GET", "studies");
   if (!find("#new-env").options.length) {
-    find("#new-env").append(...envs.map(({ id, name }) => make("option", { value: id, selected: id === "backseat" }, `${name} (${id})`)));
+    find("#new-env").append(...envs.map(({ id, about }) => make("option", { value: id, title: about, selected: id === "backseat" }, id)));
   }
   const number = (value) => make("td", { class: "n" }, String(value));
   const rows = studies.map((study) =>

@@ -60,7 +60,7 @@ if (token()) {
     find("#study").textContent = me.title;
     find("#who").textContent = `you are ${me.name}`;
     find("#progress").style.width = me.total ? `${(100 * me.reviewed) / me.total}%` : "0";
-    const words = wordsFor(me.game);
+    const words = wordsFor(me.game, me.about);
     speak(words);
     showTask(me, words);
     showOwnData(me.name);

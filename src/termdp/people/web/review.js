@@ -7,7 +7,7 @@ import { FASTER, isAfterCrash, nothing, picture, reasons, say, sendMistake, send
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
-const HOW = `Stop the ${words.thing} at the moment it begins to feel wrong. If it never does, let it end.`;
+const HOW = `${words.about}Stop the ${words.thing} at the moment it begins to feel wrong. If it never does, let it end.`;
 let world = nothing;
 let ride = null;
 let replays = 0;

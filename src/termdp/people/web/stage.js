@@ -11,7 +11,7 @@ begin();
 export const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
 
 const me = await mustHaveJoined();
-export const words = wordsFor(me.game);
+export const words = wordsFor(me.game, me.about);
 speak(words);
 const game = words.game ? null : await loadGame();
 export const picture = new Screen(find("#canvas"), game);

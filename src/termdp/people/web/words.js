@@ -4,6 +4,7 @@ import { find } from "/static/page.js";
 
 const RIDE = {
   game: null,
+  about: "",
   thing: "ride",
   things: "rides",
   start: "Start the ride",
@@ -45,8 +46,11 @@ const GAME = {
   reasons: ["too risky", "clumsy", "pointless", "stuck", "about to lose"],
 };
 
-/** The words of a study; `game` is what its environment is called, null for the road. */
-export const wordsFor = (game) => (game ? { ...GAME, game } : RIDE);
+/**
+ * The words of a study; `game` is what its environment is called, null for the road,
+ * `about` says what it is.
+ */
+export const wordsFor = (game, about = "") => (game ? { ...GAME, game, about: about && `${about}. ` } : RIDE);
 
 export const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
