@@ -1,5 +1,6 @@
 """What the admin asks: studies, rides, invites, results, the export."""
 
+import json
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import game_of, who
+from termdp.people.server.api import encoded, game_of, who
 from termdp.people.server.bodies import (
     InvitesBody,
     RefusedError,
@@ -201,16 +202,20 @@ def _own_agreement(
 
 
 async def ride_curve(request: Request) -> Response:
-    """A ride, and the discomfort of the study's fitted observer along it."""
+    """A ride, and the discomfort of the study's fitted observer along it.
+
+    With `?only=curve` without the ride: pictures of a game take a while to draw.
+    """
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
-    store = request.app.state.store
-    return JSONResponse(await run_in_threadpool(_ride_curve, store, name, number))
+    store, only = request.app.state.store, request.query_params.get("only")
+    found = await run_in_threadpool(_ride_curve, store, name, number, only != "curve")
+    return JSONResponse(found)
 
 
-def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
-    from termdp.people.driving.films import shown
-
+def _ride_curve(
+    store: StudyStore, name: str, number: int, is_shown: bool
+) -> dict[str, Any]:
     study = store.study(name)
     found = [ride for ride in store.rides(name, live=None) if ride.number == number]
     if not found:
@@ -220,9 +225,11 @@ def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
         "ride": number,
         "driver": ride.driver,
         "step_ms": study.step_ms,
-        **shown([ride])[0],
         "discomfort": None,
     }
+    if is_shown:
+        text = encoded(study.env, ride.seed, ride.actions.tobytes())
+        answer |= json.loads(text)
     if study.observer is not None and Path(study.observer).exists():
         stamp = Path(study.observer).stat().st_mtime_ns
         answer["discomfort"] = _discomfort(

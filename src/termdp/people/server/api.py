@@ -137,6 +137,7 @@ async def me(request: Request) -> Response:
     """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
     store = request.app.state.store
+    request.app.state.ride_pools.of(study.env)  # its players get ready
     done, total = await read(store.progress, supervisor.id)
     steps = await read(store.mean_steps, study.id)
     return JSONResponse(

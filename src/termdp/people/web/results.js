@@ -120,10 +120,10 @@ async function ridesCard(study, found, words) {
   if (found.per_ride.length > AT_ONCE) list.append(note(`… and ${found.per_ride.length - AT_ONCE} more; export the study for all.`));
 }
 
-const fetchRide = (study, number) => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}`, null, adminToken());
+const fetchRide = (study, number, only = "") => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}${only}`, null, adminToken());
 
 async function drawCurve(study, ride, button, names, longest) {
-  const data = await fetchRide(study, ride.ride);
+  const data = await fetchRide(study, ride.ride, "?only=curve");
   if (data.discomfort) button.querySelector("svg").replaceWith(strip(ride, names, longest, data.discomfort));
 }
 

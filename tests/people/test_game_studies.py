@@ -304,7 +304,9 @@ def test_a_fitted_onlooker_finds_what_costs_and_trains_agents(watched, capsys):
         ride = next(s.ride.number for s in store.showings("gold") if s.review)
         path = f"/api/admin/studies/gold/rides/{ride}"
         found = client.get(path, headers=ADMIN_HEADERS).json()
+        curve = client.get(f"{path}?only=curve", headers=ADMIN_HEADERS).json()
     assert len(found["discomfort"]["stop_probability"]) == len(found["actions"])
+    assert curve["discomfort"] == found["discomfort"] and "frames" not in curve
 
 
 def test_rounds_learn_from_stops_of_another_game(watched, capsys):
