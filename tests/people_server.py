@@ -122,7 +122,7 @@ def application(store, **settings):
         store,
         tokens.digest(ADMIN),
         Settings(**(chosen | settings)),
-        lambda: [random_driver()],
+        lambda env: [random_driver(env)],
     )
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
@@ -132,7 +132,9 @@ def application(store, **settings):
 def listening(store, **settings):
     """The application in this process, on a real socket: `url`, `port`, `app`."""
     chosen = Settings(**({"steps": 20} | settings))
-    app = make_app(store, tokens.digest(ADMIN), chosen, lambda: [random_driver()])
+    app = make_app(
+        store, tokens.digest(ADMIN), chosen, lambda env: [random_driver(env)]
+    )
     with bind("127.0.0.1", 0) as listener:
         server = uvicorn.Server(make_config(lambda: app, chosen))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

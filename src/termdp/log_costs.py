@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from termdp.boards import board_columns
 from termdp.cost_network import ActionSpec, CostNetwork
 
 
@@ -36,6 +37,8 @@ class Columns:
             itself.
         interactions: pairs of columns that are multiplied; numbers count the
             observations first, then the actions.
+        board: shape of the boards that the columns are seen on (`termdp.boards`);
+            empty if observations are the columns themselves.
     """
 
     observations: tuple[str, ...]
@@ -44,6 +47,18 @@ class Columns:
     usual: int = 0
     bins: tuple[tuple[float, ...], ...] = ()
     interactions: tuple[tuple[int, int], ...] = ()
+    board: tuple[int, ...] = ()
+
+    def read(self, observation: Any, xp: ModuleType) -> Any:
+        """The columns of one observation, float32 `[K]`."""
+        seen = xp.asarray(observation)
+        if self.board:
+            self.check_spaces(seen.shape, None)
+            return board_columns(seen, xp)
+        seen = seen.astype(np.float32).reshape(-1)
+        if seen.shape[0] != len(self.observations):
+            self.check_spaces(seen.shape, None)
+        return seen
 
     @property
     def action_spec(self) -> ActionSpec:
@@ -131,13 +146,18 @@ class Columns:
             action_space: Gymnasium's, gymnax's or ours.
         """
         entries = math.prod(observation_shape)
-        if entries != len(self.observations):
+        if self.board and tuple(observation_shape) != self.board:
+            raise ValueError(
+                f"expected boards of shape {self.board}, which this observer was fitted "
+                f"to, got observations of shape {tuple(observation_shape)}"
+            )
+        if not self.board and entries != len(self.observations):
             raise ValueError(
                 f"expected observations of {len(self.observations)} entries "
                 f"({_some(self.observations)}), which this observer was fitted to, got "
                 f"{entries}: log and environment need the same columns"
             )
-        if not self.actions:
+        if not self.actions or action_space is None:
             return
         choices = getattr(action_space, "n", None)
         if self.num_actions:
@@ -174,9 +194,7 @@ def _pair(columns: Columns, observation: Any, action: Any) -> tuple[Any, Any, An
     """One observation and action as flat arrays, and their array module."""
     traced = isinstance(observation, jax.Array) or isinstance(action, jax.Array)
     xp: Any = jnp if traced else np
-    seen = xp.asarray(observation).astype(np.float32).reshape(-1)
-    if seen.shape[0] != len(columns.observations):
-        columns.check_spaces(seen.shape, None)
+    seen = columns.read(observation, xp)
     done = xp.asarray(action)
     if columns.num_actions:
         return seen, done.reshape(()), xp

@@ -1,7 +1,8 @@
 """Fitted observers on disk: one safetensors file with a JSON manifest in its header.
 
 Two kinds: passengers of Backseat Driver (`termdp studies fit`), and observers fitted to
-the columns of a log (`termdp fit`), whose manifest has a field `kind`.
+the columns of a log (`termdp fit`) or of another game that people watched, whose manifest
+has a field `kind`.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import numpy as np
 
 from termdp import array_files
 from termdp.arrays import bytes_of, named_arrays, restore
+from termdp.boards import num_board_columns
 from termdp.cost_network import CostNetwork
 from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import ACTIONS, PERCEPT_NAMES, SIZE, PassengerCost
@@ -72,6 +74,8 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         leak: share of the accumulated cost that is kept from step to step.
         delay: steps between a decision and the stop.
         sessions: of the log, and so on.
+        board: shape of the boards that the columns are seen on, if they are.
+        study: of people's stops (`termdp studies fit`), and so on as in `Manifest`.
     """
 
     format: str
@@ -98,6 +102,11 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: Count = 0
     steps: Count = 0
     stops: Count = 0
+    board: Annotated[list[Size], msgspec.Meta(max_length=3)] = []
+    study: Name = ""
+    supervisor: Name = ""
+    reaction_delay: Count = 0
+    reviews: Count = 0
 
     def columns(self) -> Columns:
         """What is read of observations and actions; a `ValueError` if it cannot be."""
@@ -110,6 +119,7 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             and (not self.num_actions or len(self.actions) == 1)
             and self.num_actions != 1
             and self.usual < max(self.num_actions, 1)
+            and (not self.board or self._fits_board())
         )
         if not sound:
             raise ValueError("its columns contradict each other")
@@ -120,6 +130,12 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             usual=self.usual,
             bins=tuple(map(tuple, self.bins)),
             interactions=tuple((one, other) for one, other in self.interactions),
+            board=tuple(self.board),
+        )
+
+    def _fits_board(self) -> bool:
+        return len(self.board) == 3 and len(self.observations) == num_board_columns(
+            self.board
         )
 
 
@@ -129,7 +145,7 @@ def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None
     Args:
         path: the file, usually `*.safetensors`.
         observer: one whose cost was fitted: a `PassengerCost` (`termdp studies fit`), a
-            `LinearCost` or a `NetworkCost` (`termdp fit`).
+            `LinearCost` or a `NetworkCost` (`termdp fit`, studies of other games).
         facts: further fields of the manifest: where it comes from.
     """
     cost = observer.cost
@@ -288,6 +304,8 @@ def _log_parts(
         "bias": float(observer.bias),
         "delay": int(observer.delay),
     }
+    if columns.board:
+        manifest["board"] = list(columns.board)
     if observer.leak is None:
         manifest["window"] = None if observer.window is None else int(observer.window)
     else:

@@ -14,7 +14,7 @@ from termdp.people.driving.rides import game, record_many, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
-from termdp.render.backseat import draw
+from termdp.render.backseat import draw, moves
 from termdp.render.drawing import to_pixels
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
@@ -326,7 +326,7 @@ def test_the_browser_draws_what_the_game_draws(visit, server):
     again = replay(ride)
     for moment, drawing in (
         (30, draw(_state(again, 30), game().road)),
-        (25.5, again.drawings(25)[1]),
+        (25.5, moves(game(), _state(again, 25), ride.actions[25])[1]),
     ):
         found = visitor.page.evaluate(
             """async ([ride, moment]) => {

@@ -67,7 +67,7 @@ def test_what_the_simulated_passengers_mind_is_found(shipped, who, what):
 def shipped():
     folder = files("termdp.people") / "data"
     record = dataset.read_record(folder / "simulated_passengers.parquet")
-    rides = {ride.number: ride.ride for ride in record.rides}
+    rides = {ride.number: ride.ride("backseat") for ride in record.rides}
     felt = {}
     for number in sorted({s.ride for s in record.showings})[:80]:
         again = replay(rides[number])

@@ -132,7 +132,7 @@ def test_changed_rows_are_found(store, tmp_path):
     rewards = table["reward"].to_pylist()
     rewards[0] += 0.5
     column = pa.chunked_array([pa.array(rewards, pa.float32())])
-    changed = table.set_column(4, dataset.COLUMNS[4], column)
+    changed = table.set_column(4, dataset.Packing().columns[4], column)
     for wrong, words in (
         (changed, "not what the game does"),
         (table.slice(0, 0), "a column lies outside the file"),

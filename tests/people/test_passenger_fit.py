@@ -17,6 +17,7 @@ from termdp.logs.window_fit import calibrate, session_log_likelihoods
 from termdp.people.driving.rides import game, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.models.fitting import check_enough, fit_study, showings_of
+from termdp.people.models.senses import RoadSenses
 from termdp.people.models.showing_data import (
     ShowingData,
     folds,
@@ -73,7 +74,7 @@ def test_labels():
 
 def test_packing_keeps_every_ride_whole(showings):
     road, rides = game().road, showings[:8]
-    packed = pack_showings(road, rides)
+    packed = pack_showings(RoadSenses(road), rides)
     labels = packed.labels(1)
     assert (packed.owner >= 0).sum() == sum(map(len, rides))
     for index, (row, first) in enumerate(packed.places()):
@@ -149,7 +150,7 @@ def react_anew(record, seed, memory):
     people = [dataclasses.replace(p, memory=memory) for p in PASSENGERS]
     found, road = [], game().road
     for number, row in enumerate(record.rides):
-        ride = row.ride
+        ride = row.ride("backseat")
         played, seen = replay(ride), see(road, ride_data(ride))
         own_end = "game_over" if played.game_over[-1] else "truncated"
         for passenger in (people[number % 5], people[(number + 1) % 5]):
@@ -171,7 +172,7 @@ def react_anew(record, seed, memory):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
-    groups = personal_groups(game().road, rides, QUICK)
+    groups = personal_groups(RoadSenses(game().road), rides, QUICK)
     assert len(groups) == 5
     pairs = [(window, 2) for window in QUICK.windows]
     found = compare(groups, pairs, QUICK.windows, QUICK)
@@ -261,7 +262,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path, capsys, showings
     with pytest.raises(ValueError, match="expected at least 20 stops in study x"):
         check_enough(gentle, "x")
     for words, sentence in {
-        ("--agents", str(tmp_path / "no")): "no such folder",
+        ("--agents", str(tmp_path / "no")): "no such file",
         ("--agents", str(tmp_path)): "expected runs in",
         ("--count", "0"): "expected at least 1 ride",
     }.items():

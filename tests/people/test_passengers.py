@@ -100,7 +100,7 @@ def strict(**changes):
     """Somebody who stops surely at the third coin within ten steps."""
     settings = {"patience": 2.5, "strictness": 1e6, "memory": 10, "reaction_ms": 400.0}
     return Passenger(
-        "simulated-test", Rules(coins=1.0), **(settings | STEADY | changes)
+        "simulated-test", rules=Rules(coins=1.0), **(settings | STEADY | changes)
     )
 
 

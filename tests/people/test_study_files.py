@@ -168,7 +168,11 @@ WRONG = [
     (("study", "title"), ..., "missing required field title"),
     (("study",), [], "expected object, got array"),
     (("rides", 0, "actions"), "", "rides[0].actions"),
-    (("rides", 0, "actions"), "013", "rides[0].actions"),
+    (("rides", 0, "actions"), "0+2", "rides[0].actions"),
+    (("rides", 0, "actions"), "013", "ride 0 has actions that backseat does not have"),
+    (("study", "env"), "pong", "expected an environment that can be drawn"),
+    (("study", "env"), "../x", "study.env"),
+    (("study", "env"), "asterix", "its columns or metadata are others"),
     (("rides", 0, "actions"), "0" * 10_001, "rides[0].actions"),
     (("rides", 0, "actions"), "0" * 40, "not stopped, but ends at a stop"),
     (("rides", 0, "seed"), 7, "crashes at step|does not end as it says|not what"),
@@ -292,7 +296,9 @@ def bomb_of_names(path, good, size=2_000_000):
     table = pq.read_table(good)
     names = pa.array(["x" * size] * table.num_rows)
     pq.write_table(
-        table.set_column(8, dataset.COLUMNS[8], names), path, compression="zstd"
+        table.set_column(8, dataset.Packing().columns[8], names),
+        path,
+        compression="zstd",
     )
 
 

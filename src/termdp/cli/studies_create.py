@@ -11,13 +11,18 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Begin a study: scripted rides to review, and an invite link for each supervisor.
+    """Begin a study: rides to review, and an invite link for each supervisor.
+
+    A study shows Backseat Driver, or any other environment that can be drawn.
 
     Example: termdp studies create comfort --rides 40 --invite ann bo
+    Example: termdp studies create bricks --env breakout --rides 40 --invite ann
     """
 
     name: tyro.conf.Positional[str]
     """The study's name: letters, digits, '.', '_', '-'."""
+    env: str = "backseat"
+    """What is watched (`termdp envs`)."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     title: str = ""
@@ -25,7 +30,8 @@ class Args:
     consent: Path | None = None
     """Text file that supervisors agree to before anything else."""
     rides: int = 0
-    """How many rides of scripted drivers to add; `termdp studies rides` adds others."""
+    """How many rides to add, of scripted drivers on the road, else of shipped agents and
+    one who does anything; `termdp studies rides` adds others."""
     steps: int = 200
     """Longest ride, in steps."""
     step_ms: int = 200
@@ -45,11 +51,10 @@ class Args:
 @needs_people_packages()
 def run(args: Args) -> None:
     """Create, fill, invite, print."""
-    from termdp.people.driving.drivers import STYLES, scripted_driver
     from termdp.people.driving.ride import check_steps
     from termdp.people.driving.rides import record_rides
+    from termdp.people.driving.trained import usual_drivers
     from termdp.people.records.study_store import (
-        DEFAULT_CONSENT,
         StudyStore,
         check_person,
         new_study,
@@ -59,14 +64,19 @@ def run(args: Args) -> None:
         raise ValueError(f"expected 0 rides or more, got {args.rides}")
     for name in args.invite:
         check_person(name)
-    text = DEFAULT_CONSENT if args.consent is None else _text(args.consent)
     study = new_study(
-        args.name, args.title, text, args.step_ms, args.repeat_share, args.seed
+        args.name,
+        args.title,
+        None if args.consent is None else _text(args.consent),
+        args.step_ms,
+        args.repeat_share,
+        args.seed,
+        args.env,
     )
     check_steps(args.steps)
     with StudyStore.open(args.db) as store:
         store.check_new(args.name)
-        drivers = [scripted_driver(style) for style in STYLES]
+        drivers = usual_drivers(args.env) if args.rides else []
         driven = record_rides(drivers, args.rides, args.steps, args.seed)
         tokens = store.begin_study(study, *driven, args.invite)
     links = {name: f"{args.url}/join#{token}" for name, token in tokens.items()}

@@ -21,8 +21,8 @@ class Args:
 
     Windows from 5 to 70 steps and reaction delays are compared by the likelihood of
     held-out rides. The folder of results has the observers, summary.json, figures and a
-    page. `termdp train backseat termpg --observer DIR/observer.safetensors` trains
-    against the fitted observer.
+    page. `termdp train ENV termpg --observer DIR/observer.safetensors` trains against the
+    fitted observer; ENV is what the study shows.
 
     Example: termdp studies fit comfort --out fits/comfort
     """
@@ -71,7 +71,9 @@ def run(args: Args) -> None:
     console = Console(stderr=True)
     with console.status("reading") as status:
         with room_for(out, FIT_BYTES):
-            fit = fit_study(rides, settings, args.window, status.update)
+            fit = fit_study(
+                rides, settings, args.window, status.update, record.study.env
+            )
         summary = write_results(out, name, fit, args.seed)
     _remember(args, out)
     if args.json:

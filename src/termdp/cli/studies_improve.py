@@ -41,7 +41,7 @@ class Args:
     simulated: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let simulated passengers review all rides, before each round and at the end."""
     driver: Path | None = None
-    """Run of Backseat Driver to begin with; without, one is trained, unobserved."""
+    """Run of the environment to begin with; without, one is trained, unobserved."""
     out: Path | None = None
     """Folder for the rounds of this study; improve/STUDY unless given."""
     method: str = RoundSettings.method
@@ -140,7 +140,8 @@ def _table(store: "StudyStore", study: str) -> list[dict[str, Any]]:
     from termdp.people.records.rounds import rounds_of
     from termdp.people.server.round_results import rounds_table
 
-    return rounds_table(rounds_of(store, study), store.showings(study))
+    env = store.study(study).env
+    return rounds_table(rounds_of(store, study), store.showings(study), env)
 
 
 def _sentence(done: dict[str, Any]) -> str:

@@ -35,9 +35,10 @@ def run(args: Args) -> None:
     table = Table(title=f"studies in {args.db}", title_justify="left")
     table.add_column("name")
     table.add_column("title")
+    table.add_column("environment")
     for heading in ("rides", "supervisors", "reviews", "stops"):
         table.add_column(heading, justify="right")
     for row in studies:
         numbers = [str(row[n]) for n in ("rides", "supervisors", "reviews", "stops")]
-        table.add_row(row["name"], row["title"], *numbers)
+        table.add_row(row["name"], row["title"], row["env"], *numbers)
     Console().print(table)

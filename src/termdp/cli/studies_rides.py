@@ -1,4 +1,4 @@
-"""`termdp studies rides`: rides of agents on their way from random to expert."""
+"""`termdp studies rides`: rides of agents on their way to expertise, and others."""
 
 import json
 from dataclasses import dataclass
@@ -13,17 +13,21 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Add rides to a study, driven by snapshots of agents trained without an observer.
 
-    Every snapshot drives equally often, each ride on a road of its own. Train such an
-    agent with: termdp train backseat pg --no-observer --snapshots 12 --out runs/driver
-    The study is begun if there is none of this name.
+    Every driver drives equally often, each ride with a seed of its own. Train an agent
+    with: termdp train backseat pg --no-observer --snapshots 12 --out runs/driver
+    Also shipped agents (`termdp agents`) and random can drive. The study is begun if
+    there is none of this name.
 
     Example: termdp studies rides comfort --agents runs/driver --count 5000
+    Example: termdp studies rides bricks --env breakout --agents random breakout/pg
     """
 
     study: tyro.conf.Positional[str] = "rides"
     """The study's name."""
-    agents: Path = Path("runs")
-    """A run's folder, or a folder of runs."""
+    agents: tuple[str, ...] = ("runs",)
+    """Who drives: folders of runs with snapshots, files or names of agents, random."""
+    env: str | None = None
+    """What a new study shows, backseat unless given; an existing one keeps its own."""
     count: int = 5000
     """How many rides."""
     steps: int = 200
@@ -43,7 +47,7 @@ def run(args: Args) -> None:
     from rich.progress import Progress
 
     from termdp.people.driving.rides import record_rides
-    from termdp.people.driving.snapshot_drivers import snapshot_drivers
+    from termdp.people.driving.snapshot_drivers import chosen_drivers
     from termdp.people.records.study_store import (
         NotFoundError,
         StudyStore,
@@ -54,7 +58,8 @@ def run(args: Args) -> None:
     check_name(args.study, "study name")
     if args.count < 1:
         raise ValueError(f"expected at least 1 ride, got {args.count}")
-    drivers = snapshot_drivers(args.agents)
+    env = _env(args)
+    drivers = chosen_drivers(args.agents, env)
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("rides", total=args.count)
@@ -69,7 +74,7 @@ def run(args: Args) -> None:
         try:
             store.study(args.study)
         except NotFoundError:
-            study = new_study(args.study, seed=args.seed)
+            study = new_study(args.study, seed=args.seed, env=env)
             store.begin_study(study, rides, crashed)
         else:
             store.add_rides(args.study, rides, crashed)
@@ -84,6 +89,25 @@ def run(args: Args) -> None:
         print(json.dumps(found))
         return
     print(
-        f"{args.study}: {len(rides)} rides by {len(drivers)} snapshots, "
-        f"{found['steps']} steps, {found['crashes']} crashes"
+        f"{args.study}: {len(rides)} rides of {env} by {len(drivers)} drivers, "
+        f"{found['steps']} steps, {found['crashes']} ended by the game itself"
     )
+
+
+def _env(args: Args) -> str:
+    """The environment of the study, or of the one that is to be begun."""
+    from termdp.people.driving.ride import BACKSEAT, studied
+    from termdp.people.records.study_store import StudyStore
+
+    known = {}
+    if "://" in args.db or Path(args.db).exists():  # else nothing is begun yet
+        with StudyStore.open(args.db) as store:
+            known = {row["name"]: row["env"] for row in store.studies()}
+    env = args.env or known.get(args.study, BACKSEAT)
+    studied(env)
+    if known.get(args.study, env) != env:
+        raise ValueError(
+            f"expected --env {known[args.study]}, the environment of study {args.study}, "
+            f"got {env}"
+        )
+    return str(env)

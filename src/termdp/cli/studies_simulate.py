@@ -1,4 +1,4 @@
-"""`termdp studies simulate`: simulated passengers review rides as people do."""
+"""`termdp studies simulate`: simulated people review rides as people do."""
 
 import json
 import os
@@ -15,8 +15,10 @@ class Args:
     """Let five SIMULATED passengers review a study's rides, over the server's interface.
 
     No human is involved: the passengers are programs with rules, patience, memory,
-    reaction times and lapses (docs/passengers.md). Without --url a server is started
-    for the purpose; with it, the admin token is read from TERMDP_ADMIN_TOKEN.
+    reaction times and lapses (docs/passengers.md). In other games than Backseat Driver
+    they mind what the game's own observer minds (docs/people_games.md). Without --url a
+    server is started for the purpose; with it, the admin token is read from
+    TERMDP_ADMIN_TOKEN.
 
     Example: termdp studies simulate comfort --stops 512
     """

@@ -103,6 +103,7 @@ def test_an_old_store_opens_with_all_it_holds(database_url, monkeypatch, version
         assert (review.speed, review.replays, review.skew_ms) == (1.0, 0, None)
         study = store.study("old")
         assert (study.step_ms, study.observer) == (250, None)
+        assert study.env == "backseat"  # there was nothing else then
         ride = to_ride(showing.ride)
         assert (ride.driver, ride.actions.tolist()) == ("someone", [0, 1, 2])
         assert store.high_scores(1) == []

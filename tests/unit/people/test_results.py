@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from termdp.people.records.study_store import new_study
 from termdp.people.records.tables import Review, Showing, StoredRide, Supervisor
 from termdp.people.server.results import (
     agreement_table,
@@ -66,7 +67,7 @@ def test_supervisors_and_their_consistency():
         showing("ann", 2),
         showing("ann", 2, stop=3, repeat=True),
     ]
-    (row,) = supervisors_table(shown, step_ms=200)
+    (row,) = supervisors_table(shown, new_study("comfort", step_ms=200))
     assert (row["reviews"], row["stops"], row["stop_rate"]) == (4, 3, 0.75)
     assert row["repeats"]["rides"] == 2
     assert row["repeats"]["same"] == 0.5

@@ -106,10 +106,15 @@ def test_slips_alone_are_the_random_driver():
 def test_frames_of_a_step_end_in_the_next_state():
     ride = record(scripted_driver("collector"), 1, 40)
     again = replay(ride)
-    drawings = again.drawings(20)
-    assert len(drawings) == 4
-    after = jax.tree.map(lambda x: x[21], again.states)
-    assert drawings[-1].as_json() == draw(after, game().road).as_json()
+    before, after = (jax.tree.map(lambda x, i=i: x[i], again.states) for i in (20, 21))
+    draws = game().sample_draws(step_key(ride.seed, 20))
+    action = np.int32(ride.actions[20])
+    frames = game().frames(before, action, draws, game().default_params)
+    drawings = [
+        draw(jax.tree.map(lambda x, i=i: x[i], frames), game().road) for i in range(4)
+    ]
+    assert drawings[-1].as_json() == again.drawing(21).as_json()
+    assert again.drawing(21).as_json() == draw(after, game().road).as_json()
     assert drawings[0].as_json() != drawings[1].as_json()
 
 
@@ -154,10 +159,11 @@ def test_ride_data_does_not_say_who_drove():
         ({"seed": -1}, "expected a seed"),
         ({"seed": 2**31}, "expected a seed"),
         ({"actions": np.array([], np.uint8)}, "1 to 10000 steps"),
-        ({"actions": np.array([0, 3])}, "0, 1 or 2"),
-        ({"actions": np.array([0, -1])}, "0, 1 or 2"),
-        ({"actions": np.array([0.5])}, "0, 1 or 2"),
+        ({"actions": np.array([0, 3])}, "whole numbers from 0 to 2"),
+        ({"actions": np.array([0, -1])}, "whole numbers from 0 to 2"),
+        ({"actions": np.array([0.5])}, "whole numbers from 0 to 2"),
         ({"actions": np.zeros((2, 2), np.uint8)}, "shape"),
+        ({"env": "pong"}, "expected an environment that can be drawn"),
     ],
 )
 def test_bad_rides_are_refused(changes, message):

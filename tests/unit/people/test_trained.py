@@ -96,7 +96,9 @@ def test_folders_without_drivers_are_said(tmp_path):
         drivers_in(tmp_path / "none")
     with pytest.raises(ValueError, match="found none"):
         drivers_in(tmp_path)
-    with pytest.raises(ValueError, match="run of Backseat Driver"):
+    with pytest.raises(
+        ValueError, match="expected a run of backseat, got one of breakout"
+    ):
         agent_driver("none", agent_of("pg", "breakout"))
-    with pytest.raises(ValueError, match="other sizes, speeds or images"):
+    with pytest.raises(ValueError, match="other sizes, speeds, actions or images"):
         agent_driver("none", agent_of("pg", lanes=4))

@@ -1,4 +1,4 @@
-"""Who drives: at random, by a small plan, or as a trained policy does.
+"""Who drives (or plays): at random, by a small plan, or as a trained policy does.
 
 A driver is a model (compiled) and its numbers (traced). Drivers that differ in numbers
 only, such as styles or snapshots of one run, share one compiled program.
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from termdp.envs.backseat_road import FRAMES, NEW_LANE_FRAMES, OLD_LANE_FRAMES, Road
+from termdp.people.driving.ride import BACKSEAT, studied
 
 HORIZON = 7
 _CRASH = 100.0
@@ -26,7 +27,7 @@ class DriverModel(Protocol):
     def act(
         self, params: Any, key: jax.Array, observation: jax.Array, memory: Any
     ) -> tuple[jax.Array, Any]:
-        """An action for one observation `[rows, lanes, 12]`, and the new memory."""
+        """An action for one observation, and the new memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,16 +38,18 @@ class Driver:
         name: recorded with every ride, never shown to those who review it.
         model: how it chooses actions.
         params: the model's numbers, a pytree of arrays.
+        env: id of the environment that it drives in.
     """
 
     name: str
     model: DriverModel
     params: Any
+    env: str = BACKSEAT
 
 
 @dataclasses.dataclass(frozen=True)
 class RandomDriverModel:
-    """Actions with fixed probabilities (the params, `[3]` log-probabilities)."""
+    """Actions with fixed probabilities (the params, `[actions]` log-probabilities)."""
 
     def start(self, params: Any) -> Any:
         """Nothing to remember."""
@@ -59,9 +62,10 @@ class RandomDriverModel:
         return jax.random.categorical(key, params), memory
 
 
-def random_driver() -> Driver:
+def random_driver(env: str = BACKSEAT) -> Driver:
     """Any action, equally likely."""
-    return Driver("random", RandomDriverModel(), jnp.zeros(3))
+    actions = jnp.zeros(studied(env).num_actions)
+    return Driver("random", RandomDriverModel(), actions, env)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,30 +1,42 @@
-"""A ride as data: seed, driver, actions. `rides` records and replays them."""
+"""A ride as data: environment, seed, driver, actions. `rides` records and replays them.
+
+Any environment that can be drawn has rides: a game of Breakout is a ride whose driver is
+whoever plays. People drive themselves on the roads of Backseat Driver only.
+"""
 
 import dataclasses
 
 import numpy as np
 
+from termdp.registry import REGISTRY, EnvironmentEntry
+
 MAX_STEPS = 10_000
 MAX_SEED = 2**31 - 1
-NUM_ACTIONS = 3
+BACKSEAT = "backseat"
+# Backseat Driver, whoever watches: the browser knows its road and its rules.
+ROADS = (BACKSEAT, "backseat_passenger")
+# An action is a character in files and answers.
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclasses.dataclass(frozen=True)
 class Ride:
-    """One ride of Backseat Driver; the game's own numbers, no observer.
+    """One ride: the game's own numbers, no observer.
 
-    A ride whose last action crashes ended by `game_over`; any other was cut off after
-    its last action (`truncated`).
+    A ride whose last action ends the game ended by `game_over`, on a road by a crash; any
+    other was cut off after its last action (`truncated`).
 
     Attributes:
-        seed: of the road, 0 … 2³¹ − 1.
+        seed: of the road, or of all that is random in another game, 0 … 2³¹ − 1.
         driver: who drove, in a few words; never shown to those who review it.
-        actions: `[T] uint8`, 0 stay, 1 left, 2 right.
+        actions: `[T] uint8`; on a road 0 stay, 1 left, 2 right.
+        env: id of the environment.
     """
 
     seed: int
     driver: str
     actions: np.ndarray
+    env: str = BACKSEAT
 
     def __post_init__(self) -> None:
         """Check every field: rides also come from files."""
@@ -35,10 +47,12 @@ class Ride:
                 f"expected a ride of 1 to {MAX_STEPS} steps, got actions of "
                 f"shape {actions.shape}"
             )
-        if actions.dtype.kind not in "iu" or actions.min() < 0:
-            raise ValueError("expected actions that are 0, 1 or 2")
-        if actions.max() >= NUM_ACTIONS:
-            raise ValueError(f"expected actions 0, 1 or 2, got {actions.max()}")
+        last = studied(self.env).num_actions - 1
+        if actions.dtype.kind not in "iu" or actions.min() < 0 or actions.max() > last:
+            raise ValueError(
+                f"expected actions of {self.env}, whole numbers from 0 to {last}, got "
+                f"{actions.min()} to {actions.max()}"
+            )
         object.__setattr__(self, "actions", actions.astype(np.uint8))
 
     def __len__(self) -> int:
@@ -48,11 +62,42 @@ class Ride:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Ride)
-            and (self.seed, self.driver) == (other.seed, other.driver)
+            and (self.seed, self.driver, self.env)
+            == (other.seed, other.driver, other.env)
             and np.array_equal(self.actions, other.actions)
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
+
+    @property
+    def digits(self) -> str:
+        """The actions, a character each."""
+        return "".join(DIGITS[action] for action in self.actions)
+
+
+def from_digits(text: str) -> np.ndarray:
+    """Actions out of `Ride.digits`, `[T] uint8`."""
+    return np.array([DIGITS.index(digit) for digit in text], np.uint8)
+
+
+def studied(env: str) -> EnvironmentEntry:
+    """The entry of an environment that a study can show; others are refused."""
+    for entry in all_studied():
+        if entry.id == env:
+            return entry
+    known = ", ".join(entry.id for entry in all_studied())
+    raise ValueError(
+        f"expected an environment that can be drawn ({known}), got {env!r}"
+    )
+
+
+def all_studied() -> list[EnvironmentEntry]:
+    """The environments that a study can show."""
+    return [
+        entry
+        for entry in REGISTRY.values()
+        if entry.renderer is not None and entry.num_actions <= len(DIGITS)
+    ]
 
 
 def check_seed(seed: int) -> None:

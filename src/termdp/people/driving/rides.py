@@ -1,8 +1,9 @@
 """Record and replay rides, bit for bit.
 
 Nobody watches while a ride is recorded; people stop it afterwards. All that is random in
-the game comes from the seed, so seed and actions are the whole ride. The road of a seed
-(`termdp.people.driving.track`) does not depend on who drives on it.
+the game comes from the seed, so seed and actions are the whole ride, whatever the
+environment. The road of a seed (`termdp.people.driving.track`) does not depend on who
+drives on it.
 """
 
 import dataclasses
@@ -14,16 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from termdp.envs.backseat import BackseatDriver, BackseatState
 from termdp.people.driving.drivers import Driver, DriverModel
 from termdp.people.driving.ride import (
+    BACKSEAT,
     MAX_SEED,
     MAX_STEPS,
+    ROADS,
     Ride,
     check_seed,
     check_steps,
+    studied,
 )
-from termdp.render.backseat import draw
+from termdp.registry import make
 from termdp.render.drawing import Drawing
 
 __all__ = [
@@ -58,13 +61,13 @@ class Replay:
 
     Attributes:
         ride: what was played.
-        observations: `[T, rows, lanes, 12] bool`, what the driver saw before each.
+        observations: `[T, *shape]`, what the driver saw before each.
         final_observation: what it would have seen next.
         rewards: `[T] float32`.
-        game_over: `[T] bool`, true at the last step of a crash.
+        game_over: `[T] bool`, true at the last step of a ride that ends the game.
         truncated: `[T] bool`, true at the last step of any other ride.
-        coins: `[T] int32`, coins collected in each step.
-        overtaken: `[T] int32`, cars passed in each step.
+        info: what else the game says of each step, by name, `[T]` each; on a road
+            `coins_collected` and `cars_overtaken`.
         states: the game's states before each step and after the last, `[T + 1]`.
     """
 
@@ -74,9 +77,8 @@ class Replay:
     rewards: np.ndarray
     game_over: np.ndarray
     truncated: np.ndarray
-    coins: np.ndarray
-    overtaken: np.ndarray
-    states: BackseatState
+    info: dict[str, np.ndarray]
+    states: Any
 
     def __len__(self) -> int:
         """Steps."""
@@ -87,21 +89,47 @@ class Replay:
         """The return, summed in double precision."""
         return float(np.sum(self.rewards, dtype=np.float64))
 
-    def drawings(self, step: int) -> list[Drawing]:
-        """One drawing for each of a step's 4 frames."""
+    @property
+    def coins(self) -> np.ndarray:
+        """Coins collected in each step, on a road."""
+        return self.info["coins_collected"]
+
+    @property
+    def overtaken(self) -> np.ndarray:
+        """Cars passed in each step, on a road."""
+        return self.info["cars_overtaken"]
+
+    def drawing(self, step: int) -> Drawing:
+        """What is to be seen before a step; before step T, of how it ended."""
+        seen = self.final_observation
+        if step < len(self):
+            seen = self.observations[step]
         state = jax.tree.map(lambda x: x[step], self.states)
-        action = jnp.int32(self.ride.actions[step])
-        frames = jax.tree.map(np.asarray, _frames(state, action, self.ride.seed, step))
-        return [
-            draw(jax.tree.map(lambda x, i=i: x[i], frames), game().road)
-            for i in range(4)
-        ]
+        entry = studied(self.ride.env)
+        drawn = entry.drawer(game(self.ride.env))(state, seen)
+        if not isinstance(drawn, Drawing):
+            raise ValueError(
+                f"expected a renderer that makes a Drawing, got pixels of {entry.id}: "
+                "pages draw shapes"
+            )
+        return drawn
 
 
 @cache
-def game() -> BackseatDriver:
-    """The game that rides are played on."""
-    return BackseatDriver()
+def game(env: str = BACKSEAT) -> Any:
+    """The game that rides of an environment are played on."""
+    studied(env)
+    # Its arrays are numbers, also if it is first asked for while a program is compiled.
+    with jax.ensure_compile_time_eval():
+        found, _ = make(env, observer=False)
+    for name in ("reset_env", "step_env"):
+        if not hasattr(found, name):
+            raise ValueError(
+                f"expected a game with {name}, got {env}: see envs/base.py"
+            )
+    if getattr(found.action_space(found.default_params), "n", None) is None:
+        raise ValueError(f"expected a game with a choice of actions, got {env}")
+    return found
 
 
 def step_key(seed: Any, step: Any) -> jax.Array:
@@ -135,17 +163,21 @@ def record_with_ends(
     for seed in seeds:
         check_seed(seed)
     check_steps(max_steps)
+    max_steps = min(
+        max_steps, int(game(driver.env).default_params.max_steps_in_episode)
+    )
     rides = []
     length = padded(max_steps)
     for first in range(0, len(seeds), BATCH):
         chunk = list(seeds[first : first + BATCH])
         filled = chunk + [chunk[-1]] * (BATCH - len(chunk))
-        played = _drive(driver.model, driver.params, jnp.asarray(filled), length)
+        seeds_now = jnp.asarray(filled)
+        played = _drive(driver.model, driver.params, seeds_now, length, driver.env)
         actions, crashes = jax.tree.map(np.asarray, played)
         for row, seed in enumerate(chunk):
             crashed = crashes[row, :max_steps]
             end = int(np.argmax(crashed)) + 1 if crashed.any() else max_steps
-            ride = Ride(int(seed), driver.name, actions[row, :end])
+            ride = Ride(int(seed), driver.name, actions[row, :end], driver.env)
             rides.append((ride, bool(crashed.any())))
     return rides
 
@@ -196,14 +228,16 @@ def replay_many(rides: Iterable[Ride]) -> Iterator[Replay]:
 
 def _played(ride: Ride) -> Any:
     """What the game does with a ride's actions, and a little beyond them."""
-    first_seen, state = _beginning()
+    first_seen, state = _beginning(jnp.int32(ride.seed), ride.env)
     states = [jax.tree.map(lambda x: np.asarray(x)[None], state)]
     parts = []
     for first in range(0, len(ride), _SHORTEST):
         actions = np.zeros(_SHORTEST, np.int32)
         part = ride.actions[first : first + _SHORTEST]
         actions[: len(part)] = part
-        state, (after, *rest) = _replay(jnp.int32(ride.seed), first, state, actions)
+        state, (after, *rest) = _replay(
+            jnp.int32(ride.seed), first, state, actions, ride.env
+        )
         states.append(jax.tree.map(np.asarray, after))
         parts.append(jax.tree.map(np.asarray, tuple(rest)))
     seen, *others = (_joined(part) for part in zip(*parts, strict=True))
@@ -216,9 +250,10 @@ def _joined(trees: Iterable[Any]) -> Any:
 
 
 def crashes(rides: Sequence[Ride]) -> list[bool]:
-    """Whether each ride ends in a crash; refuses one that crashes before its end.
+    """Whether each ride ends the game; refuses one that does so before its end.
 
-    Many rides are played at once and nothing is kept of them: fit for whole files.
+    The rides are of one environment. Many are played at once and nothing is kept of them:
+    fit for whole files.
     """
     found = []
     for first in range(0, len(rides), BATCH):
@@ -229,14 +264,15 @@ def crashes(rides: Sequence[Ride]) -> list[bool]:
 def _crashes_together(rides: Sequence[Ride]) -> list[bool]:
     seeds = np.zeros(BATCH, np.int32)
     seeds[: len(rides)] = [ride.seed for ride in rides]
-    state = jax.tree.map(lambda x: jnp.repeat(x[None], BATCH, axis=0), _beginning()[1])
+    env = rides[0].env
+    state = _beginnings(seeds, env)
     found = [False] * len(rides)
     for first in range(0, max(map(len, rides)), _SHORTEST):
         actions = np.zeros((BATCH, _SHORTEST), np.int32)
         for row, ride in enumerate(rides):
             part = ride.actions[first : first + _SHORTEST]
             actions[row, : len(part)] = part
-        state, crashed = _crashed(seeds, first, state, actions)
+        state, crashed = _crashed(seeds, first, state, actions, env)
         for row, ride in enumerate(rides):
             mine = np.asarray(crashed)[row, : max(0, len(ride) - first)]
             last = len(ride) - 1 - first
@@ -245,17 +281,25 @@ def _crashes_together(rides: Sequence[Ride]) -> list[bool]:
     return found
 
 
-@cache
-def _beginning() -> tuple[jax.Array, BackseatState]:
-    """Every ride begins alike: what is to be seen, and the state."""
-    return game().reset_env(jax.random.key(0), game().default_params)
+@partial(jax.jit, static_argnames="env")
+def _beginning(seed: jax.Array, env: str) -> tuple[jax.Array, Any]:
+    """How a ride begins: what is to be seen, and the state. Roads begin alike."""
+    key = jax.random.fold_in(jax.random.key(seed), 2)
+    return game(env).reset_env(key, game(env).default_params)
+
+
+@partial(jax.jit, static_argnames="env")
+def _beginnings(seeds: jax.Array, env: str) -> Any:
+    """The first states of many rides."""
+    return jax.vmap(lambda seed: _beginning(seed, env)[1])(seeds)
 
 
 def _check_goes_on(ride: Ride, crashed: np.ndarray, first: int = 0) -> None:
-    """A ride must not crash before its last action."""
+    """A ride must not end the game before its last action."""
     if crashed.any():
+        ends = "it crashes" if ride.env in ROADS else "the game is over"
         raise ValueError(
-            f"expected a ride that goes on to its last action, but it crashes at step "
+            f"expected a ride that goes on to its last action, but {ends} at step "
             f"{first + int(np.argmax(crashed))} of {len(ride)}: its seed or actions are "
             "wrong"
         )
@@ -274,8 +318,7 @@ def _cut(ride: Ride, played: Any) -> Replay:
         rewards=rewards[:num],
         game_over=crashed[:num],
         truncated=last & ~crashed[:num],
-        coins=info["coins_collected"][:num],
-        overtaken=info["cars_overtaken"][:num],
+        info={name: values[:num] for name, values in info.items()},
         states=jax.tree.map(lambda x: x[: num + 1], states),
     )
 
@@ -288,22 +331,23 @@ def padded(length: int) -> int:
     return simulated
 
 
-@partial(jax.jit, static_argnames=("model", "length"))
-def _drive(model: DriverModel, params: Any, seeds: jax.Array, length: int) -> Any:
-    """Actions and crashes, `[B, length]`; ignore what follows a crash."""
-    env, env_params = game(), game().default_params
+@partial(jax.jit, static_argnames=("model", "length", "env"))
+def _drive(
+    model: DriverModel, params: Any, seeds: jax.Array, length: int, env: str
+) -> Any:
+    """Actions and ends of the game, `[B, length]`; ignore what follows an end."""
 
     def one(seed: jax.Array) -> Any:
-        observation, state = env.reset_env(jax.random.key(0), env_params)
+        observation, state = _beginning(seed, env)
 
         def advance(carry: Any, step: jax.Array) -> Any:
             observation, state, memory = carry
             key = driver_key(seed, step)
             action, memory = model.act(params, key, observation, memory)
-            observation, state, _, crashed, _ = env.step_env(
-                step_key(seed, step), state, action, env_params
+            state, (_, observation, _, over, _) = _advance(
+                seed, env, state, (step, action)
             )
-            return (observation, state, memory), (action.astype(jnp.uint8), crashed)
+            return (observation, state, memory), (action.astype(jnp.uint8), over)
 
         carry = (observation, state, model.start(params))
         return jax.lax.scan(advance, carry, jnp.arange(length))[1]
@@ -311,40 +355,37 @@ def _drive(model: DriverModel, params: Any, seeds: jax.Array, length: int) -> An
     return jax.vmap(one)(seeds)
 
 
-def _advance(seed: jax.Array, state: Any, row: Any) -> Any:
+def _advance(seed: jax.Array, env: str, state: Any, row: Any) -> Any:
     """One step: the state after it, and all that is to be seen of it."""
     step, action = row
-    observation, state, reward, crashed, info = game().step_env(
-        step_key(seed, step), state, action, game().default_params
+    observation, state, reward, over, info = game(env).step_env(
+        step_key(seed, step), state, action, game(env).default_params
     )
-    return state, (state, observation, reward, crashed, info)
+    return state, (state, observation, reward, over, info)
 
 
-@jax.jit
-def _replay(seed: jax.Array, first: Any, state: Any, actions: jax.Array) -> Any:
+@partial(jax.jit, static_argnames="env")
+def _replay(
+    seed: jax.Array, first: Any, state: Any, actions: jax.Array, env: str
+) -> Any:
     """Some steps from a state: the last state, and what there was in each step."""
     rows = (first + jnp.arange(len(actions)), actions)
-    return jax.lax.scan(partial(_advance, seed), state, rows)
+    return jax.lax.scan(partial(_advance, seed, env), state, rows)
 
 
-@jax.jit
-def _crashed(seeds: jax.Array, first: Any, states: Any, actions: jax.Array) -> Any:
-    """Some steps of many rides: the last states, and crashes `[B, steps]`."""
+@partial(jax.jit, static_argnames="env")
+def _crashed(
+    seeds: jax.Array, first: Any, states: Any, actions: jax.Array, env: str
+) -> Any:
+    """Some steps of many rides: the last states, and ends of the game `[B, steps]`."""
 
     def one(seed: jax.Array, state: Any, actions: jax.Array) -> Any:
         rows = (first + jnp.arange(len(actions)), actions)
 
         def advance(state: Any, row: Any) -> Any:
-            state, (_, _, _, crashed, _) = _advance(seed, state, row)
-            return state, crashed
+            state, (_, _, _, over, _) = _advance(seed, env, state, row)
+            return state, over
 
         return jax.lax.scan(advance, state, rows)
 
     return jax.vmap(one)(seeds, states, actions)
-
-
-@jax.jit
-def _frames(state: Any, action: Any, seed: Any, step: Any) -> Any:
-    env = game()
-    draws = env.sample_draws(step_key(seed, step))
-    return env.frames(state, action, draws, env.default_params)

@@ -33,7 +33,7 @@ def track(seed: int, steps: int) -> dict[str, list[int]]:
 
 def ride_data(ride: Ride) -> dict[str, Any]:
     """A ride for the browser: its road and its actions; not who drove."""
-    return {"actions": _digits(ride), **track(ride.seed, len(ride) + 1)}
+    return {"actions": ride.digits, **track(ride.seed, len(ride) + 1)}
 
 
 def ride_data_many(rides: Sequence[Ride]) -> list[dict[str, Any]]:
@@ -43,16 +43,12 @@ def ride_data_many(rides: Sequence[Ride]) -> list[dict[str, Any]]:
     roads = jax.tree.map(np.asarray, _appearing_many(seeds, length=length))
     return [
         {
-            "actions": _digits(ride),
+            "actions": ride.digits,
             "cars": _places(cars[: len(ride) + 1]),
             "coins": _places(coins[: len(ride) + 1]),
         }
         for ride, cars, coins in zip(rides, *roads, strict=True)
     ]
-
-
-def _digits(ride: Ride) -> str:
-    return (ride.actions + ord("0")).tobytes().decode("ascii")
 
 
 def road_data() -> dict[str, int]:

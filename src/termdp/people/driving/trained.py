@@ -1,4 +1,4 @@
-"""Trained agents as drivers: from run folders to people's rides.
+"""Trained agents as drivers: from run folders, files and names to people's rides.
 
 An agent sees what it saw in training (costs included, where its method uses them), but
 nobody stops it: stopping is left to people.
@@ -12,13 +12,19 @@ import jax
 import jax.numpy as jnp
 
 from termdp.agents.actor_critic import Actor
-from termdp.envs.backseat import BackseatDriver
 from termdp.observer import Observer, watch
-from termdp.people.driving.drivers import Driver
+from termdp.people.driving.drivers import (
+    STYLES,
+    Driver,
+    random_driver,
+    scripted_driver,
+)
+from termdp.people.driving.ride import BACKSEAT, ROADS
 from termdp.people.driving.rides import game
-from termdp.runs.agent import Agent, AgentCard, act, initial_memory
+from termdp.runs.agent import Agent, AgentCard, act, initial_memory, read_agent
 from termdp.runs.collect import Mind
 from termdp.runs.evaluate import place_of
+from termdp.runs.shipped import agent_path, shipped_agents
 from termdp.runs.train import load_agents
 
 
@@ -83,40 +89,61 @@ class AgentDriverModel:
         return action[0], (mine, (seen, step.window_cost))
 
 
-def agent_driver(name: str, agent: Agent) -> Driver:
-    """An agent of Backseat Driver as a driver of that name."""
-    env, params = place_of(agent)
-    road = env.game_env
-    if not isinstance(road, BackseatDriver):
-        raise ValueError(f"expected a run of Backseat Driver, got one of {env.name}")
-    if road.road != game().road or road.observation_kind != "grid":
-        raise ValueError(
-            "expected a run on the game's own road and grid observation, got one "
-            "with other sizes, speeds or images"
-        )
+def agent_driver(name: str, agent: Agent, env: str = BACKSEAT) -> Driver:
+    """An agent as a driver of that name; refused if it knows another environment."""
+    there, params = place_of(agent)
     card = agent.card
+    mine, wanted = getattr(there, "game_env", there), game(env)
+    if type(mine) is not type(wanted):
+        raise OtherGameError(
+            f"expected a run of {env}, got one of {card.spec.env}: an agent plays only "
+            "the game that it was trained on"
+        )
+    if not _plays_alike(mine, wanted):
+        raise ValueError(
+            f"expected a run on {env} as it is, got one with other sizes, speeds, "
+            "actions or images"
+        )
     # Only the method that is told the true costs needs somebody to count them.
     observer = params.observer if card.method.knows_costs else None
     learns = card.method.learns_costs
     remembers = (card.method.learner_window(card.window), card.costs) if learns else ()
     model = AgentDriverModel(agent.actor, remembers, card)
-    return Driver(name, model, AtTheWheel(agent.mind, observer))
+    return Driver(name, model, AtTheWheel(agent.mind, observer), env)
 
 
-def drivers_of_run(path: str | Path) -> list[Driver]:
+class OtherGameError(ValueError):
+    """An agent knows another game than the one that is asked for."""
+
+
+def _plays_alike(mine: Any, wanted: Any) -> bool:
+    """Whether two games of one kind have the same observations, actions and road."""
+    spaces = [
+        (
+            tuple(found.observation_space(found.default_params).shape),
+            found.action_space(found.default_params).n,
+            getattr(found, "road", None),
+        )
+        for found in (mine, wanted)
+    ]
+    return bool(spaces[0] == spaces[1])
+
+
+def drivers_of_run(path: str | Path, env: str = BACKSEAT) -> list[Driver]:
     """One driver per seed of a run folder, with its newest weights."""
     return [
         agent_driver(
             f"{agent.card.spec.env} {agent.card.spec.method_name} {Path(path).name} "
             f"seed {agent.card.spec.seed}",
             agent,
+            env,
         )
         for agent in load_agents(Path(path))
     ]
 
 
-def drivers_in(folder: str | Path) -> list[Driver]:
-    """The drivers of all Backseat Driver runs in a folder (or of the run it is)."""
+def drivers_in(folder: str | Path, env: str = BACKSEAT) -> list[Driver]:
+    """The drivers of all runs of an environment in a folder (or of the run it is)."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"expected a folder of runs, got {folder}: no such folder")
@@ -124,13 +151,30 @@ def drivers_in(folder: str | Path) -> list[Driver]:
     drivers = []
     for run in runs:
         try:
-            drivers += drivers_of_run(run)
+            drivers += drivers_of_run(run, env)
+        except OtherGameError:
+            continue
         except ValueError as error:
-            if "Backseat Driver" not in str(error):
-                raise ValueError(f"{run}: {error}") from error
+            raise ValueError(f"{run}: {error}") from error
     if not drivers:
-        raise ValueError(
-            f"expected runs of Backseat Driver in {folder}, found none: train one with "
-            f"`termdp train backseat termpg --out {folder}/NAME`, or leave out the folder"
+        raise OtherGameError(
+            f"expected runs of {env} in {folder}, found none: train one with "
+            f"`termdp train {env} termpg --out {folder}/NAME`, or leave out the folder"
         )
     return drivers
+
+
+def usual_drivers(env: str = BACKSEAT) -> list[Driver]:
+    """Who drives where nobody was chosen.
+
+    Planners on a road; elsewhere one who does anything, and the shipped agents.
+    """
+    if env in ROADS:
+        return [dataclasses.replace(scripted_driver(s), env=env) for s in STYLES]
+    names = [card.name for card in shipped_agents() if card.name.startswith(f"{env}/")]
+    return [random_driver(env), *(shipped_driver(name, env) for name in names)]
+
+
+def shipped_driver(name: str, env: str) -> Driver:
+    """An agent that comes with the package, by its name, or one in a file."""
+    return agent_driver(name, read_agent(agent_path(name)), env)

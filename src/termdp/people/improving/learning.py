@@ -7,15 +7,16 @@ their sum (`together`): as if all of them sat in the car, each minding their own
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from termdp.envs.passenger_cost import PassengerCost
 from termdp.observer import Observer
-from termdp.people.driving.rides import game
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.models.fitting import POOLED, final_observers, pooled_settings
+from termdp.people.models.senses import senses_of
 from termdp.people.models.showing_data import ShowingData
 from termdp.people.models.window_choice import (
     FitSettings,
@@ -38,6 +39,7 @@ def round_observers(
     seed: int,
     gradient_steps: int = 400,
     personal: bool = True,
+    env: str = BACKSEAT,
 ) -> dict[str, Observer]:
     """One observer for each study; all fits are one program.
 
@@ -48,17 +50,20 @@ def round_observers(
         seed: of the draws.
         gradient_steps: of each network.
         personal: whether supervisors with enough stops get models of their own.
+        env: what was watched in all of them.
     """
-    settings, road = _settings(gradient_steps, seed), game().road
+    settings = _settings(gradient_steps, seed)
+    everything = [showing for mine in showings.values() for showing in mine]
+    senses = senses_of(env, everything)
     groups, members = [], {}
     for study, mine in showings.items():
-        own = personal_groups(road, mine, settings) if personal else []
+        own = personal_groups(senses, mine, settings) if personal else []
         if not own:
-            own = [make_group(road, POOLED, list(mine), settings)]
+            own = [make_group(senses, POOLED, list(mine), settings)]
         named = [dataclasses.replace(g, name=f"{study}/{g.name}") for g in own]
         members[study] = [group.name for group in named]
         groups += named
-    fitted = final_observers(road, groups, window, delay, pooled_settings(settings))
+    fitted = final_observers(groups, window, delay, pooled_settings(settings))
     return {
         study: together([fitted[name] for name in names])
         for study, names in members.items()
@@ -76,18 +81,16 @@ def together(observers: Sequence[Observer]) -> Observer:
     bias = float(np.mean(biases))
     parts = []
     for observer, own_bias in zip(observers, biases, strict=True):
-        cost = observer.cost
-        assert isinstance(cost, PassengerCost)
+        cost: Any = observer.cost  # a passenger's or an onlooker's: both are networks
         share = len(observers) * float(cost.scale) * bias / own_bias
         parts.append(_scaled(cost, share))
     weights = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
-    first = observers[0].cost
-    assert isinstance(first, PassengerCost)
-    summed = PassengerCost(weights, jnp.float32(1.0), first.network, first.road)
+    first: Any = observers[0].cost
+    summed = first.replace(weights=weights, scale=jnp.float32(1.0))
     return observers[0].replace(cost=summed, bias=bias)
 
 
-def _scaled(cost: PassengerCost, factor: float) -> dict:
+def _scaled(cost: Any, factor: float) -> dict:
     """Weights of networks whose costs are `factor` times as large."""
     return {
         name: jax.tree.map(lambda x: x * factor, layer) if name in _OUTPUTS else layer
@@ -95,10 +98,13 @@ def _scaled(cost: PassengerCost, factor: float) -> dict:
     }
 
 
-def chosen_delay(showings: Sequence[ShowingData], window: int, seed: int) -> int:
+def chosen_delay(
+    showings: Sequence[ShowingData], window: int, seed: int, env: str = BACKSEAT
+) -> int:
     """The reaction delay that explains held-out rides best."""
     settings = _settings(150, seed)
-    pooled = make_group(game().road, POOLED, list(showings), settings)
+    senses = senses_of(env, showings)
+    pooled = make_group(senses, POOLED, list(showings), settings)
     pairs = [(window, delay) for delay in DELAYS]
     return int(compare([pooled], pairs, DELAYS, pooled_settings(settings)).best)
 

@@ -99,9 +99,9 @@ class RoundFolder:
             shutil.copytree(source, draft)
 
 
-def driver_in(folder: str, name: str) -> Driver:
+def driver_in(folder: str, name: str, env: str) -> Driver:
     """The driver in a round's folder: its run's first seed."""
-    return agent_driver(name, load_agents(Path(folder) / "driver")[0])
+    return agent_driver(name, load_agents(Path(folder) / "driver")[0], env)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -52,25 +52,26 @@ def improve(
         on_progress: called with what is being done.
     """
     folder = folder.resolve()
-    created_ms = store.study(study).created_ms
+    found = store.study(study)
+    env, created_ms = found.env, found.created_ms
     with only_writer(folder):
         done = rounds_of(store, study)
         if settings.driver is not None and not done:
-            _check_driver(Path(settings.driver))
+            _check_driver(Path(settings.driver), env)
         _check_news(store, study, done)
         number = done[-1].number + 1 if done else 1
         plan = {"study": study, "created_ms": created_ms, "number": number}
         here = RoundFolder(folder, number)
-        before = _before(folder, done, settings, plan, on_progress)
+        before = _before(folder, done, settings, plan | {"env": env}, on_progress)
         here.begin(plan | dataclasses.asdict(settings))
         fit = here.fit() or _fit(store, study, here, settings, on_progress)
-        _train(here, before, settings, on_progress)
+        _train(here, before, env, settings, on_progress)
         on_progress("driving")
         names = drivers_in_study(store, study)
         rounds = [] if done else [_row(before, _free_name("round 0", names), None)]
         rounds.append(_row(here, _free_name(f"round {number}", names), fit))
         known = [*done, *rounds]
-        rides, crashed = _rides(known, settings, number)
+        rides, crashed = _rides(known, env, settings, number)
         add_round(store, study, rounds, rides, crashed, here.observer)
     return {
         "study": study,
@@ -83,9 +84,9 @@ def improve(
     }
 
 
-def _check_driver(run: Path) -> None:
+def _check_driver(run: Path, env: str) -> None:
     """Refuse what cannot drive here, and what is still being trained."""
-    drivers_of_run(run)
+    drivers_of_run(run, env)
     if not (run / "summary.json").exists():
         raise ValueError(
             f"expected a run that is complete, got {run}: end it with `termdp train "
@@ -128,6 +129,7 @@ def _before(
     if not first.is_trained():
         _train_or_resume(
             first,
+            plan["env"],
             "pg",
             on_progress,
             observer=False,
@@ -147,17 +149,19 @@ def _fit(
 ) -> dict[str, Any]:
     """An observer of all supervisors, fitted to all stops so far."""
     on_progress("reading the showings")
-    showings = showings_of(study_record(store, study))
+    record = study_record(store, study)
+    env, showings = record.study.env, showings_of(record)
     on_progress("fitting the observer")
     delay = settings.delay
     if delay is None:
-        delay = chosen_delay(showings, settings.window, settings.seed)
+        delay = chosen_delay(showings, settings.window, settings.seed, env)
     fitted = round_observers(
         {POOLED: showings},
         settings.window,
         delay,
         settings.seed,
         settings.gradient_steps,
+        env=env,
     )
     facts = {
         "study": study,
@@ -173,6 +177,7 @@ def _fit(
 def _train(
     here: RoundFolder,
     before: RoundFolder,
+    env: str,
     settings: RoundSettings,
     on_progress: Callable[[str], None],
 ) -> None:
@@ -181,6 +186,7 @@ def _train(
     numbers = RunFolder.open(before.run)[0].numbers()
     _train_or_resume(
         here,
+        env,
         settings.method,
         on_progress,
         observer=here.observer,
@@ -192,7 +198,11 @@ def _train(
 
 
 def _train_or_resume(
-    here: RoundFolder, method: str, on_progress: Callable[[str], None], **how: Any
+    here: RoundFolder,
+    env: str,
+    method: str,
+    on_progress: Callable[[str], None],
+    **how: Any,
 ) -> None:
     def tell(progress: Progress) -> None:
         share = progress.step / progress.steps
@@ -203,12 +213,12 @@ def _train_or_resume(
         resume(here.run, on_progress=tell)
     else:
         here.clear_run()
-        train("backseat", method, out=here.run, on_progress=tell, **how)
+        train(env, method, out=here.run, on_progress=tell, **how)
 
 
-def _rides(known: list[Round], settings: RoundSettings, number: int) -> Any:
+def _rides(known: list[Round], env: str, settings: RoundSettings, number: int) -> Any:
     """New rides, mixed: every other one by the new driver, the rest by earlier ones."""
-    drivers = [driver_in(row.folder, row.driver) for row in known]
+    drivers = [driver_in(row.folder, row.driver, env) for row in known]
     new = drivers[-1]
     in_turn = [driver for earlier in drivers[:-1] for driver in (new, earlier)]
     roads = np.random.SeedSequence([settings.seed, number]).generate_state(1)[0]

@@ -14,7 +14,8 @@ class RoundSettings:
     """How a round goes.
 
     Attributes:
-        driver: a run of Backseat Driver to begin with; None trains one, unobserved.
+        driver: a run of the study's environment to begin with; None trains one,
+            unobserved.
         method: how drivers are trained under the fitted observer. `oracle` is told the
             observer's costs: the observer is a model, so nothing has to be guessed.
         steps: of training, in each round.

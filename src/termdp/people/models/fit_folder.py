@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.files import draft_of, write_json
 from termdp.logs.held_out import HeldOut
 from termdp.observer_file import save_observer
 from termdp.pages import Page, Table, counted
 from termdp.people.models import fit_figures
 from termdp.people.models.fitting import POOLED, StudyFit
+from termdp.people.models.senses import costs_along
 
 # By file: what the figure shows.
 _CAPTIONS = {
@@ -79,6 +79,7 @@ def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
     groups = {POOLED: fit.pooled, **{group.name: group for group in fit.groups}}
     return {
         "study": study,
+        "env": fit.env,
         "reviews": len(fit.pooled.showings),
         "stops": sum(showing.end == "stopped" for showing in fit.pooled.showings),
         "window": fit.window,
@@ -110,11 +111,12 @@ def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
     group = fit.pooled if name == POOLED else _named(fit, name)
     packed = group.packed
     used = packed.owner >= 0
-    noticed = packed.noticed[used].astype(bool)
-    costs = _costs(fit, name, noticed)
+    noticed, acted = packed.noticed[used], packed.acted[used]
+    costs = costs_along(fit.observers[name].cost, noticed, acted)
+    felt = group.senses.felt(noticed, acted)
     rows = []
-    for index, percept in enumerate(PERCEPT_NAMES):
-        having = noticed[:, index]
+    for index, percept in enumerate(group.senses.names):
+        having = felt[:, index]
         if 0 < having.sum() < len(having):
             extra = float(costs[having].mean() - costs[~having].mean())
             rows.append((extra, percept))
@@ -124,19 +126,6 @@ def minded(fit: StudyFit, name: str, most: int = 5) -> list[dict[str, Any]]:
 
 def _named(fit: StudyFit, name: str) -> Any:
     return next(group for group in fit.groups if group.name == name)
-
-
-def _costs(fit: StudyFit, name: str, noticed: np.ndarray) -> np.ndarray:
-    import jax
-
-    from termdp.envs.passenger_cost import cost_of
-
-    cost: Any = fit.observers[name].cost
-    return np.asarray(
-        jax.vmap(lambda x: cost_of(cost.weights, cost.scale, x, cost.network))(
-            noticed.astype(np.float32)
-        )
-    )
 
 
 def _curve(found: HeldOut, seed: int) -> list[dict[str, Any]]:
@@ -183,7 +172,9 @@ def _page(summary: dict[str, Any], figures: Path) -> Page:
     page.heading("Rides that were stopped")
     plot("moments.svg")
     page.heading("Use it")
-    page.commands(["termdp train backseat termpg --observer observer.safetensors"])
+    page.commands(
+        [f"termdp train {summary['env']} termpg --observer observer.safetensors"]
+    )
     return page
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from termdp.envs.backseat_road import Road
-from termdp.envs.passenger_cost import PassengerCost
 from termdp.logs.held_out import HeldOut
 from termdp.observer import Observer
-from termdp.people.driving.rides import game, replay
+from termdp.people.driving.ride import BACKSEAT
+from termdp.people.driving.rides import replay
+from termdp.people.models.senses import senses_of
 from termdp.people.models.showing_data import ShowingData
 from termdp.people.models.window_choice import (
     FIRST_WINDOW,
@@ -33,6 +33,7 @@ class StudyFit:
     """What was found in a study.
 
     Attributes:
+        env: the environment that was watched.
         delay: the reaction delay, in steps.
         window: the window of the saved observers.
         best_window: the one chosen by held-out likelihood; `window` unless that was
@@ -47,6 +48,7 @@ class StudyFit:
         constant: log-likelihood per showing of a model without costs.
     """
 
+    env: str
     delay: int
     window: int
     best_window: int
@@ -63,7 +65,10 @@ def showings_of(record: StudyRecord) -> list[ShowingData]:
     """The showings of a study's record (`study_files.study_record`, `dataset.read`)."""
     rides = {row.number: row for row in record.rides}
     needed = {row.ride for row in record.showings}
-    again = {number: replay(rides[number].ride) for number in sorted(needed)}
+    again = {
+        number: replay(rides[number].ride(record.study.env))
+        for number in sorted(needed)
+    }
     found = []
     for row in record.showings:
         played = again[row.ride]
@@ -107,6 +112,7 @@ def fit_study(
     settings: FitSettings,
     window: int | None = None,
     on_progress: Callable[[str], None] = lambda what: None,
+    env: str = BACKSEAT,
 ) -> StudyFit:
     """Choose delay and window, then fit the observers.
 
@@ -115,11 +121,12 @@ def fit_study(
         settings: how to fit.
         window: the window of the saved observers; None for the chosen one.
         on_progress: called with what is being done.
+        env: what was watched.
     """
-    road = game().road
     on_progress("reading the showings")
-    groups = personal_groups(road, showings, settings)
-    pooled = make_group(road, POOLED, list(showings), settings)
+    senses = senses_of(env, showings)
+    groups = personal_groups(senses, showings, settings)
+    pooled = make_group(senses, POOLED, list(showings), settings)
     shared = pooled_settings(settings)
     compared, how = (groups, settings) if groups else ([pooled], shared)
     on_progress("comparing reaction delays")
@@ -135,11 +142,12 @@ def fit_study(
         windows = compare(groups, pairs, settings.windows, settings)
     chosen = windows.best if window is None else window
     on_progress("fitting the observers")
-    observers = final_observers(road, [pooled], chosen, delay, shared)
+    observers = final_observers([pooled], chosen, delay, shared)
     if groups:
-        observers |= final_observers(road, groups, chosen, delay, settings)
+        observers |= final_observers(groups, chosen, delay, settings)
     labels = pooled.packed.labels(delay)
     return StudyFit(
+        env=env,
         delay=delay,
         window=chosen,
         best_window=windows.best,
@@ -161,7 +169,6 @@ def pooled_settings(settings: FitSettings) -> FitSettings:
 
 
 def final_observers(
-    road: Road,
     groups: Sequence[Group],
     window: int,
     delay: int,
@@ -174,11 +181,7 @@ def final_observers(
     found = {}
     for index, group in enumerate(groups):
         mine = jax.tree.map(lambda x, i=index: x[i, 0], fitted)
-        cost = PassengerCost(
-            weights=mine.costs.average.network,
-            scale=mine.scale,
-            network=mine.costs.network,
-            road=road,
-        )
+        networks = mine.costs.average.network
+        cost = group.senses.cost(networks, mine.scale, mine.costs.network)
         found[group.name] = Observer(cost, window=window, bias=float(mine.bias))
     return found

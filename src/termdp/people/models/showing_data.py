@@ -15,6 +15,7 @@ are negative, and the step on which the game ended has no label.
 import dataclasses
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -24,6 +25,9 @@ from termdp.envs.backseat_road import Road
 from termdp.envs.passenger_cost import percepts
 from termdp.logs.memory import step_labels
 from termdp.logs.sessions import CENSORED, GAME_OVER
+
+if TYPE_CHECKING:
+    from termdp.people.models.senses import Senses
 
 ENDS = ("stopped", "game_over", "truncated")
 PADDING = -1
@@ -37,7 +41,7 @@ class ShowingData:
     Attributes:
         ride: which ride; showings of the same ride share it.
         supervisor: who watched.
-        observations: `[t, *shape]`, bool.
+        observations: `[t, *shape]`.
         actions: `[t]`.
         end: `stopped`, `game_over` or `truncated`.
     """
@@ -77,7 +81,8 @@ class Packed:
     """Showings laid end to end in rows of equal length; time first.
 
     Attributes:
-        noticed: `[T, N, percepts.SIZE] uint8`, what there was to notice.
+        noticed: `[T, N, K]`, what there was to notice (`senses`).
+        acted: `[T, N] int32`, what was done, as far as it was not noticed.
         starts: `[T, N] bool`, first steps of showings, and of unused rests of rows.
         owner: `[T, N] int32`, index of the showing, −1 where there is none.
         lengths: `[R]`, steps of each showing.
@@ -85,6 +90,7 @@ class Packed:
     """
 
     noticed: np.ndarray
+    acted: np.ndarray
     starts: np.ndarray
     owner: np.ndarray
     lengths: np.ndarray
@@ -115,7 +121,7 @@ class Packed:
 
 
 def pack_showings(
-    road: Road, showings: Sequence[ShowingData], min_length: int = 256
+    senses: "Senses", showings: Sequence[ShowingData], min_length: int = 256
 ) -> Packed:
     """Lay showings into rows, the longest first, each in the first row with room."""
     lengths = np.array([len(showing) for showing in showings])
@@ -132,25 +138,26 @@ def pack_showings(
         place.append((int(index), row, used[row]))
         used[row] += int(lengths[index])
     shape = (size, len(used))
-    found = noticed_in(
-        road,
-        np.concatenate([showing.observations for showing in showings]),
-        np.concatenate([showing.actions for showing in showings]),
+    actions = np.concatenate([showing.actions for showing in showings])
+    found = senses.notice(
+        np.concatenate([showing.observations for showing in showings]), actions
     )
+    done = senses.act(actions)
     begin = np.concatenate([[0], np.cumsum(lengths)])
-    noticed = np.zeros((*shape, found.shape[1]), np.uint8)
+    noticed = np.zeros((*shape, found.shape[1]), found.dtype)
+    acted = np.zeros(shape, np.int32)
     starts = np.zeros(shape, bool)
     owner = np.full(shape, PADDING, np.int32)
     for index, row, first in place:
         end = first + lengths[index]
         noticed[first:end, row] = found[begin[index] : begin[index + 1]]
+        acted[first:end, row] = done[begin[index] : begin[index + 1]]
         owner[first:end, row] = index
         starts[first, row] = True
         if end < size:
             starts[end, row] = True
-    return Packed(
-        noticed, starts, owner, lengths, tuple(showing.end for showing in showings)
-    )
+    ends = tuple(showing.end for showing in showings)
+    return Packed(noticed, acted, starts, owner, lengths, ends)
 
 
 def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:

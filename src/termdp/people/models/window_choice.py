@@ -16,10 +16,9 @@ import numpy as np
 
 from termdp.costs.buffer import NO_LABEL, STOPPED
 from termdp.costs.config import CostConfig
-from termdp.envs.backseat_road import Road
-from termdp.envs.passenger_cost import ACTIONS
 from termdp.logs.held_out import HeldOut
 from termdp.logs.window_fit import FIT, FitData, Fitted, Task, fit_many
+from termdp.people.models.senses import Senses
 from termdp.people.models.showing_data import (
     PADDING,
     Packed,
@@ -62,26 +61,28 @@ class Group:
     showings: list[ShowingData]
     packed: Packed
     fold: np.ndarray
+    senses: Senses
 
 
 def personal_groups(
-    road: Road, showings: Sequence[ShowingData], settings: FitSettings
+    senses: Senses, showings: Sequence[ShowingData], settings: FitSettings
 ) -> list[Group]:
     """One group for each supervisor with enough stops."""
     found = []
     for name in sorted({showing.supervisor for showing in showings}):
         mine = [showing for showing in showings if showing.supervisor == name]
         if sum(showing.end == "stopped" for showing in mine) >= MIN_STOPS:
-            found.append(make_group(road, name, mine, settings))
+            found.append(make_group(senses, name, mine, settings))
     return found
 
 
 def make_group(
-    road: Road, name: str, showings: list[ShowingData], settings: FitSettings
+    senses: Senses, name: str, showings: list[ShowingData], settings: FitSettings
 ) -> Group:
     """Pack showings that belong together."""
     fold = folds(showings, settings.num_folds, settings.seed)
-    return Group(name, showings, pack_showings(road, showings), fold)
+    packed = pack_showings(senses, showings)
+    return Group(name, showings, packed, fold, senses)
 
 
 def compare(
@@ -99,7 +100,7 @@ def compare(
     num_showings = max(group.packed.num_showings for group in groups)
     data, tasks = [], []
     for group in groups:
-        data.append(_data(group.packed, size))
+        data.append(_data(group, size))
         tasks.append(_tasks(group, pairs, size, num_showings, count))
     fitted = _fit_groups(
         jax.random.key(settings.seed),
@@ -133,7 +134,7 @@ def fit_whole(
         tasks.append(dataclasses.replace(task, weights=jnp.asarray(drawn, jnp.float32)))
     return _fit_groups(
         jax.random.key(settings.seed),
-        jax.tree.map(lambda *x: jnp.stack(x), *(_data(g.packed, size) for g in groups)),
+        jax.tree.map(lambda *x: jnp.stack(x), *(_data(g, size) for g in groups)),
         jax.tree.map(lambda *x: jnp.stack(x), *tasks),
         settings.config,
         num_showings,
@@ -156,17 +157,17 @@ def _fit_groups(
     return jax.vmap(lambda d, t: fit_many(key, d, t, config, num_showings))(data, tasks)
 
 
-def _data(packed: Packed, size: int) -> FitData:
+def _data(group: Group, size: int) -> FitData:
     """A group's showings in `size` rows."""
+    packed = group.packed
     rest = size - packed.owner.shape[1]
     rows = [(0, 0), (0, rest)]
-    # Percepts are of observation and action: the action has nothing to add.
     return FitData(
         obs=jnp.asarray(np.pad(packed.noticed, [*rows, (0, 0)])),
-        actions=jnp.zeros((packed.owner.shape[0], size), jnp.int32),
+        actions=jnp.asarray(np.pad(packed.acted, rows)),
         starts=jnp.asarray(np.pad(packed.starts, rows)),
         owner=jnp.asarray(np.pad(packed.owner, rows, constant_values=PADDING)),
-        spec=ACTIONS,
+        spec=group.senses.spec,
     )
 
 

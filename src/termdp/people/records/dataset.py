@@ -11,6 +11,7 @@ showing at a time: reading takes at most 40 bytes of memory per byte of the file
 """
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -24,10 +25,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from termdp.files import draft_of
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.driving.rides import Replay, crashes, game, replay
 from termdp.people.records import parquet_pages, study_schema
 from termdp.people.records.fields import NAME_LENGTH
-from termdp.people.records.study_schema import RidePart, ShowingPart, StudyRecord
+from termdp.people.records.study_schema import ShowingPart, StudyRecord
 
 METADATA_KEY = b"termdp_study"
 SHOWINGS_PER_GROUP = 64
@@ -38,33 +40,97 @@ _ROWS_AT_ONCE = 8192
 _TEXT_LIMIT = 64 << 20
 # What pyarrow raises when it cannot read on.
 _DAMAGES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
-SHAPE = game().observation_space().shape
-_PACKED = -(-int(np.prod(SHAPE)) // 8)
-
-COLUMNS = [
-    pa.field("showing", pa.int32(), nullable=False),
-    pa.field("step", pa.int32(), nullable=False),
-    pa.field("observation", pa.binary(_PACKED), nullable=False),
-    pa.field("action", pa.uint8(), nullable=False),
-    pa.field("reward", pa.float32(), nullable=False),
-    pa.field("game_over", pa.bool_(), nullable=False),
-    pa.field("stopped", pa.bool_(), nullable=False),
-    pa.field("truncated", pa.bool_(), nullable=False),
-    pa.field("supervisor", pa.string(), nullable=False),
-    pa.field("latency_ms", pa.int32(), nullable=True),
-]
+# Numbers of other processors may differ by as much; bits and whole numbers may not.
+_TOLERANCE = 1e-4
 
 
-def pack(observations: np.ndarray) -> np.ndarray:
-    """Observations `[T, rows, lanes, 12] bool` as bits, `[T, bytes] uint8`."""
-    return np.packbits(observations.reshape(len(observations), -1), axis=1)
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How a file holds the observations of an environment: truths as bits, else float32.
+
+    Attributes:
+        env: id of the environment.
+    """
+
+    env: str = BACKSEAT
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation."""
+        return tuple(_space(self.env).shape)
+
+    @property
+    def is_bits(self) -> bool:
+        """Whether observations are truths."""
+        return np.dtype(_space(self.env).dtype) == np.bool_
+
+    @property
+    def size(self) -> int:
+        """Bytes of one observation."""
+        entries = int(np.prod(self.shape))
+        return -(-entries // 8) if self.is_bits else 4 * entries
+
+    @property
+    def columns(self) -> list[pa.Field]:
+        """The file's columns."""
+        return [
+            pa.field("showing", pa.int32(), nullable=False),
+            pa.field("step", pa.int32(), nullable=False),
+            pa.field("observation", pa.binary(self.size), nullable=False),
+            pa.field("action", pa.uint8(), nullable=False),
+            pa.field("reward", pa.float32(), nullable=False),
+            pa.field("game_over", pa.bool_(), nullable=False),
+            pa.field("stopped", pa.bool_(), nullable=False),
+            pa.field("truncated", pa.bool_(), nullable=False),
+            pa.field("supervisor", pa.string(), nullable=False),
+            pa.field("latency_ms", pa.int32(), nullable=True),
+        ]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The same as a schema."""
+        return pa.schema(self.columns)
+
+    def pack(self, observations: np.ndarray) -> bytes:
+        """Observations `[T, *shape]`, one after the other."""
+        flat = observations.reshape(len(observations), -1)
+        if self.is_bits:
+            return np.packbits(flat, axis=1).tobytes()
+        return flat.astype("<f4").tobytes()
+
+    def unpack(self, column: Any) -> np.ndarray:
+        """The `observation` column (bytes per row) as `[T, *shape]`."""
+        together = b"".join(column)
+        if not self.is_bits:
+            return np.frombuffer(together, "<f4").reshape(-1, *self.shape)
+        packed = np.frombuffer(together, np.uint8).reshape(-1, self.size)
+        bits = np.unpackbits(packed, axis=1, count=int(np.prod(self.shape)))
+        return bits.reshape(-1, *self.shape).astype(bool)
+
+    def same(self, mine: pa.Table, theirs: pa.Table) -> bool:
+        """Whether rows of a file are what the game does."""
+        if self.is_bits or mine.equals(theirs):
+            return bool(mine.equals(theirs))
+        numbers = ["observation", "reward"]
+        if not mine.drop_columns(numbers).equals(theirs.drop_columns(numbers)):
+            return False
+        pairs = [
+            (self.unpack(x["observation"].to_pylist()), x["reward"].to_numpy())
+            for x in (mine, theirs)
+        ]
+        return all(
+            np.allclose(a, b, rtol=_TOLERANCE, atol=_TOLERANCE)
+            for a, b in zip(*pairs, strict=True)
+        )
 
 
-def unpack(column: Any) -> np.ndarray:
-    """The `observation` column (bytes per row) as `[T, rows, lanes, 12] bool`."""
-    packed = np.frombuffer(b"".join(column), np.uint8).reshape(-1, _PACKED)
-    bits = np.unpackbits(packed, axis=1, count=int(np.prod(SHAPE)))
-    return bits.reshape(-1, *SHAPE).astype(bool)
+def _space(env: str) -> Any:
+    return game(env).observation_space(game(env).default_params)
+
+
+def unpack(column: Any, env: str = BACKSEAT) -> np.ndarray:
+    """The `observation` column (bytes per row) as `[T, *shape]`."""
+    return Packing(env).unpack(column)
 
 
 def write(path: Path, record: StudyRecord) -> int:
@@ -79,7 +145,8 @@ def write(path: Path, record: StudyRecord) -> int:
     """
     values = msgspec.to_builtins(record)
     content = json.dumps(values, sort_keys=True, ensure_ascii=False)
-    schema = pa.schema(COLUMNS, metadata={METADATA_KEY: content.encode()})
+    columns = Packing(record.study.env).columns
+    schema = pa.schema(columns, metadata={METADATA_KEY: content.encode()})
     num_rows = 0
     with draft_of(path) as draft:
         draft.touch(mode=0o600)
@@ -98,15 +165,17 @@ def row_groups(record: StudyRecord) -> Iterator[pa.RecordBatch]:
         columns = [
             pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
+        yield pa.RecordBatch.from_arrays(
+            columns, schema=Packing(record.study.env).schema
+        )
 
 
 def _showings(
     record: StudyRecord, showings: Iterable[ShowingPart], first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The rows of showings, one after the other; `first` is the first one's number."""
-    rides = {ride.number: ride for ride in record.rides}
-    replays = lru_cache(maxsize=8)(lambda number: replay(rides[number].ride))
+    rides, env = {ride.number: ride for ride in record.rides}, record.study.env
+    replays = lru_cache(maxsize=8)(lambda number: replay(rides[number].ride(env)))
     for number, showing in enumerate(showings, start=first):
         name = record.supervisors[showing.supervisor].name
         yield _showing_rows(number, showing, name, replays(showing.ride))
@@ -120,14 +189,15 @@ def _showing_rows(
     num = showing.num_steps
     last = np.arange(num) == num - 1
     none = np.zeros(num, bool)
-    packed = pack(again.observations[:num]).tobytes()
+    packing = Packing(again.ride.env)
+    packed = packing.pack(again.observations[:num])
     latency = np.full(num, showing.latency_ms or 0, np.int32)
     has_latency = last if showing.latency_ms is not None else none
     columns = [
         pa.array(np.full(num, number, np.int32)),
         pa.array(np.arange(num, dtype=np.int32)),
         pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(_PACKED), num, [None, pa.py_buffer(packed)]
+            pa.binary(packing.size), num, [None, pa.py_buffer(packed)]
         ),
         pa.array(again.ride.actions[:num]),
         pa.array(again.rewards[:num]),
@@ -137,7 +207,7 @@ def _showing_rows(
         pa.repeat(pa.scalar(supervisor, pa.string()), num),
         pa.array(latency, mask=~has_latency),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(COLUMNS))
+    return pa.RecordBatch.from_arrays(columns, schema=packing.schema)
 
 
 def read_record(path: Path) -> StudyRecord:
@@ -151,12 +221,13 @@ def read(path: Path) -> StudyRecord:
     with _opened(path) as (file, num_rows):
         record = _record(path, file.schema_arrow)
         _check_size(path, num_rows, record)
-        _check_crashes(path, record.rides)
+        _check_crashes(path, record)
+        packing = Packing(record.study.env)
         sizes = [showing.num_steps for showing in record.showings]
-        found = _pieces(file, sizes)
+        found = _pieces(file, sizes, packing.schema)
         expected = _showings(record, record.showings)
         for number, (mine, theirs) in enumerate(zip(expected, found, strict=True)):
-            if not theirs.equals(pa.Table.from_batches([mine])):
+            if not packing.same(pa.Table.from_batches([mine]), theirs):
                 raise _differs(path, f"showing {number} is not what the game does")
     return record
 
@@ -200,7 +271,9 @@ def _record(path: Path, schema: pa.Schema) -> StudyRecord:
         field.with_type(pa.string()) if field.name == "supervisor" else field
         for field in schema
     ]
-    if pa.schema(found) != pa.schema(COLUMNS) or record.observation_shape != SHAPE:
+    packing = Packing(record.study.env)
+    shape = record.observation_shape
+    if pa.schema(found) != packing.schema or shape != packing.shape:
         raise _differs(path, "its columns or metadata are others")
     return record
 
@@ -216,40 +289,41 @@ def _check_size(path: Path, num_rows: int, record: StudyRecord) -> None:
         )
 
 
-def _check_crashes(path: Path, rides: list[RidePart]) -> None:
+def _check_crashes(path: Path, record: StudyRecord) -> None:
     try:
-        found = crashes([row.ride for row in rides])
+        found = crashes([row.ride(record.study.env) for row in record.rides])
     except ValueError as error:
         raise _differs(path, str(error)) from error
-    for row, crashed in zip(rides, found, strict=True):
+    for row, crashed in zip(record.rides, found, strict=True):
         if row.crashed != crashed:
             raise _differs(path, f"ride {row.number} does not end as it says")
 
 
-def _pieces(file: pq.ParquetFile, sizes: Iterable[int]) -> Iterator[pa.Table]:
+def _pieces(
+    file: pq.ParquetFile, sizes: Iterable[int], schema: pa.Schema
+) -> Iterator[pa.Table]:
     """The file's rows in pieces of the given sizes."""
     batches = file.iter_batches(batch_size=_ROWS_AT_ONCE)
-    rest = pa.schema(COLUMNS).empty_table()
+    rest = schema.empty_table()
     for size in sizes:
         while rest.num_rows < size:
             batch = next(batches, None)
             if batch is None:
                 raise pa.ArrowInvalid("there are fewer rows than the file says")
-            rest = pa.concat_tables([rest, _with_names(batch)])
+            rest = pa.concat_tables([rest, _with_names(batch, schema)])
         yield rest.slice(0, size).combine_chunks()
         rest = rest.slice(size)
 
 
-def _with_names(batch: pa.RecordBatch) -> pa.Table:
+def _with_names(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """Rows with supervisors' names spelt out: a long one would be so in every row."""
     place = batch.schema.get_field_index("supervisor")
     names = batch.column(place)
     if (pc.max(pc.utf8_length(names.dictionary)).as_py() or 0) > NAME_LENGTH:
         raise pa.ArrowInvalid("a name is too long")
     table = pa.Table.from_batches([batch])
-    return table.set_column(place, COLUMNS[place], names.cast(pa.string())).cast(
-        pa.schema(COLUMNS)
-    )
+    named = table.set_column(place, schema.field(place), names.cast(pa.string()))
+    return named.cast(schema)
 
 
 def _differs(path: Path, how: str) -> ValueError:

@@ -53,8 +53,15 @@ def form(pattern: str, words: str) -> Meta:
 
 
 def digits(longest: int) -> Meta:
-    """Actions, a digit each."""
+    """Actions on a road, a digit each."""
     return form(f"[012]{{1,{longest}}}", f"1 to {longest} digits 0, 1 and 2")
+
+
+def actions(longest: int) -> Meta:
+    """Actions of any game, a digit each; after 9 come small letters."""
+    return form(
+        f"[0-9a-z]{{1,{longest}}}", f"1 to {longest} digits or small letters, a to z"
+    )
 
 
 def description(annotation: Any) -> str:

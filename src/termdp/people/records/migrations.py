@@ -215,6 +215,14 @@ def _version_6(connection: Connection) -> None:
     meta.create_all(connection)
 
 
+def _version_7(connection: Connection) -> None:
+    """Studies of any environment; until then all were of Backseat Driver."""
+    change = (
+        "ALTER TABLE studies ADD COLUMN env VARCHAR(64) NOT NULL DEFAULT 'backseat'"
+    )
+    connection.execute(text(change))
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _version_1,
     _version_2,
@@ -222,6 +230,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _version_4,
     _version_5,
     _version_6,
+    _version_7,
 )
 NEWEST = len(MIGRATIONS)
 # Any number that nothing else on the server uses.

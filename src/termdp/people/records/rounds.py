@@ -98,8 +98,9 @@ def add_round(
         for row in rounds:
             row.study_id, row.created_ms = study_id, now_ms()
         session.add_all(rounds)
+        found = session.get_one(Study, study_id)
         insert_rides(session, study_id, rides, crashed)
-        session.get_one(Study, study_id).observer = str(observer)
+        found.observer = str(observer)
         last = rounds[-1]
         what = (
             f"round {last.number}: learned from {last.stops} stops, {len(rides)} rides"

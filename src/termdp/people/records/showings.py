@@ -317,6 +317,13 @@ def insert_rides(
     crashed: Sequence[bool],
 ) -> list[StoredRide]:
     """Add recorded rides, numbered on from those that are there."""
+    study = session.get_one(Study, study_id)
+    for ride in rides:
+        if ride.env != study.env:
+            raise ValueError(
+                f"expected rides of {study.env}, the environment of study {study.name}, "
+                f"got one of {ride.env}"
+            )
     last = session.scalar(
         select(func.max(StoredRide.number)).where(StoredRide.study_id == study_id)
     )

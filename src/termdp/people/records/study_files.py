@@ -21,6 +21,7 @@ from termdp.people.records.study_store import (
     ConflictError,
     StudyStore,
     check_name,
+    to_ride,
 )
 from termdp.people.records.tables import (
     Mistake,
@@ -79,11 +80,11 @@ def study_record(store: StudyStore, name: str) -> StudyRecord:
         {
             "format": study_schema.FORMAT,
             "version": study_schema.FORMAT_VERSION,
-            "observation_shape": list(dataset.SHAPE),
+            "observation_shape": list(dataset.Packing(study.env).shape),
             "study": _values(study, STUDY),
             "supervisors": [_values(s, SUPERVISOR) for s in supervisors],
             "rides": [
-                {**_values(r, RIDE), "actions": "".join(map(str, r.actions))}
+                {**_values(r, RIDE), "actions": to_ride(r, study.env).digits}
                 for r in rides
             ],
             "showings": showings,
@@ -129,7 +130,7 @@ def add_study(store: StudyStore, record: StudyRecord, chosen: str) -> None:
             row.number: StoredRide(
                 study_id=study.id,
                 **_values(row, RIDE),
-                actions=row.ride.actions.tobytes(),
+                actions=row.ride(record.study.env).actions.tobytes(),
             )
             for row in record.rides
         }

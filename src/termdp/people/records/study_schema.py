@@ -9,9 +9,15 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
-import numpy as np
 
-from termdp.people.driving.ride import MAX_STEPS, Ride
+from termdp.people.driving.ride import (
+    BACKSEAT,
+    DIGITS,
+    MAX_STEPS,
+    Ride,
+    from_digits,
+    studied,
+)
 from termdp.people.records import fields
 
 FORMAT, FORMAT_VERSION = "termdp study", 2
@@ -24,8 +30,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """An object of a record; fields that it does not have are refused."""
 
 
-class StudyPart(Part, frozen=True, kw_only=True):
-    """See `tables.Study`."""
+class StudyPart(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """See `tables.Study`. A file without `env` is of Backseat Driver."""
 
     name: fields.Name
     title: fields.Text
@@ -34,6 +40,7 @@ class StudyPart(Part, frozen=True, kw_only=True):
     repeat_share: fields.Share
     seed: fields.Seed
     created_ms: fields.Moment
+    env: fields.Name = BACKSEAT
 
 
 class SupervisorPart(Part, frozen=True, kw_only=True):
@@ -47,21 +54,19 @@ class SupervisorPart(Part, frozen=True, kw_only=True):
 
 
 class RidePart(Part, frozen=True, kw_only=True):
-    """See `tables.StoredRide`; `actions` has a digit for each step."""
+    """See `tables.StoredRide`; `actions` has a digit or letter for each step."""
 
     number: Id
     seed: fields.Seed
     driver: Annotated[str, fields.text(_DRIVER_LENGTH)]
-    actions: Annotated[str, fields.digits(MAX_STEPS)]
+    actions: Annotated[str, fields.actions(MAX_STEPS)]
     crashed: bool
     live: bool
     created_ms: fields.Moment
 
-    @property
-    def ride(self) -> Ride:
-        """The ride itself."""
-        actions = np.frombuffer(self.actions.encode("ascii"), np.uint8) - ord("0")
-        return Ride(self.seed, self.driver, actions)
+    def ride(self, env: str) -> Ride:
+        """The ride itself; `env` is its study's."""
+        return Ride(self.seed, self.driver, from_digits(self.actions), env)
 
 
 class MistakePart(Part, frozen=True, kw_only=True):
@@ -107,7 +112,7 @@ class StudyRecord(Part, frozen=True, kw_only=True):
 
     format: Literal["termdp study"]
     version: Literal[2]
-    observation_shape: tuple[int, int, int]
+    observation_shape: tuple[int, ...]
     study: StudyPart
     supervisors: list[SupervisorPart]
     rides: list[RidePart]
@@ -176,7 +181,14 @@ def _sentence(error: Exception) -> str:
 
 
 def check(record: StudyRecord) -> None:
-    """What must fit together: names, numbers, places, ends."""
+    """What must fit together: names, numbers, actions, places, ends."""
+    known = DIGITS[: studied(record.study.env).num_actions]
+    for row in record.rides:
+        if row.actions.strip(known):
+            raise ValueError(
+                f"ride {row.number} has actions that {record.study.env} does not have: "
+                f"expected {known[0]} to {known[-1]}"
+            )
     _check_distinct("supervisor", (s.name for s in record.supervisors))
     _check_distinct("ride number", (ride.number for ride in record.rides))
     _check_distinct("position", ((s.supervisor, s.position) for s in record.showings))

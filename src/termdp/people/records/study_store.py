@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from termdp.people.driving.ride import MAX_SEED, Ride
+from termdp.people.driving.ride import BACKSEAT, MAX_SEED, ROADS, Ride, studied
 from termdp.people.records import audit, plan, tokens
 from termdp.people.records.database import (
     BUSY_SECONDS,
@@ -82,15 +82,17 @@ DEFAULT_DB = "people.db"
 # Names of those who withdrew and left their stops.
 WITHDRAWN = "withdrawn-"
 KINDS = ("person", "simulated")
-DEFAULT_CONSENT = (
-    "You will watch short rides of a driving game and stop those that make you feel "
+_CONSENT = (
+    "You will watch short {things} and stop those that make you feel "
     "uncomfortable. The moments of your stops, the reasons you give and the times of "
     "your answers are stored under the name on your invitation and used for research "
-    "on agents that learn from being stopped. Others who have watched all rides see when "
+    "on agents that learn from being stopped. Others who have watched all {all} see when "
     "you stopped, not who you are. You may close the page at any time. You "
     "may also withdraw at any time, on the first page: then everything is deleted, or "
     "your stops are kept without your name, as you choose."
 )
+DEFAULT_CONSENT = _CONSENT.format(things="rides of a driving game", all="rides")
+GAMES_CONSENT = _CONSENT.format(things="games that a program plays", all="games")
 
 
 class StudyStore:
@@ -145,13 +147,14 @@ class StudyStore:
         self,
         name: str,
         title: str = "",
-        consent: str = DEFAULT_CONSENT,
+        consent: str | None = None,
         step_ms: int = 200,
         repeat_share: float = 0.1,
         seed: int = 0,
+        env: str = BACKSEAT,
     ) -> Study:
         """A new study without rides."""
-        study = new_study(name, title, consent, step_ms, repeat_share, seed)
+        study = new_study(name, title, consent, step_ms, repeat_share, seed, env)
         self.begin_study(study)
         return study
 
@@ -201,6 +204,7 @@ class StudyStore:
                 {
                     "name": study.name,
                     "title": study.title,
+                    "env": study.env,
                     "rides": _count(session, StoredRide, study.id),
                     "supervisors": _count(session, Supervisor, study.id),
                     **_count_reviews(session, study.id),
@@ -540,14 +544,21 @@ def _count_reviews(session: Session, study_id: int) -> dict[str, int]:
 def new_study(
     name: str,
     title: str = "",
-    consent: str = DEFAULT_CONSENT,
+    consent: str | None = None,
     step_ms: int = 200,
     repeat_share: float = 0.1,
     seed: int = 0,
+    env: str = BACKSEAT,
 ) -> Study:
-    """A study that is in no store yet; see `StudyStore.begin_study`."""
+    """A study that is in no store yet; see `StudyStore.begin_study`.
+
+    Without a consent text it gets a standard one.
+    """
     check_name(name, "study name")
+    studied(env)
     _check_text(title, "title")
+    if consent is None:
+        consent = DEFAULT_CONSENT if env in ROADS else GAMES_CONSENT
     if not consent.strip():
         raise ValueError("expected a consent text, got an empty one")
     _check_text(consent, "consent text")
@@ -561,13 +572,14 @@ def new_study(
         step_ms=step_ms,
         repeat_share=float(repeat_share),
         seed=seed,
+        env=env,
         created_ms=now_ms(),
     )
 
 
-def to_ride(row: StoredRide) -> Ride:
-    """A row as the ride it holds."""
-    return Ride(row.seed, row.driver, np.frombuffer(row.actions, np.uint8))
+def to_ride(row: StoredRide, env: str = BACKSEAT) -> Ride:
+    """A row as the ride it holds; `env` is its study's."""
+    return Ride(row.seed, row.driver, np.frombuffer(row.actions, np.uint8), env)
 
 
 def check_name(name: str, what: str = "name") -> str:

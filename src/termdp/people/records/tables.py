@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.records.fields import NAME_LENGTH
 
 
@@ -44,6 +45,7 @@ class Study(Base):
         repeat_share: share of rides that are shown twice.
         seed: of the supervisors' orders.
         observer: path of the fitted observer's file, if there is one.
+        env: id of the environment that its rides are of.
         created_ms: when.
     """
 
@@ -57,6 +59,7 @@ class Study(Base):
     seed: Mapped[int] = mapped_column(Integer)
     created_ms: Mapped[int] = mapped_column(BigInteger)
     observer: Mapped[str | None] = mapped_column(Text)
+    env: Mapped[str] = mapped_column(String(NAME_LENGTH), server_default=BACKSEAT)
 
 
 class Supervisor(Base):
@@ -99,7 +102,7 @@ class StoredRide(Base):
     Attributes:
         study_id: the study.
         number: from 0 within the study.
-        seed: of the road.
+        seed: of the road, or of all that is random in another game.
         driver: who drove.
         actions: one byte per step.
         crashed: whether the last step ends the game.

@@ -1,5 +1,6 @@
 """What the admin asks: studies, rides, invites, results, the export."""
 
+import json
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -13,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from termdp.people.driving.ride import all_studied
 from termdp.people.records import audit, live, tokens
 from termdp.people.records.database import Database
 from termdp.people.records.showings import now_ms
 from termdp.people.records.study_store import StudyStore, new_study, to_ride
 from termdp.people.records.tables import Showing
 from termdp.people.server import results
-from termdp.people.server.api import who
+from termdp.people.server.api import encoded, game_of, who
 from termdp.people.server.bodies import (
     InvitesBody,
     RefusedError,
@@ -43,11 +45,11 @@ def must_be_admin(request: Request) -> None:
 
 
 async def studies(request: Request) -> Response:
-    """All studies with their counts."""
+    """All studies with their counts, and the environments that new ones may have."""
     must_be_admin(request)
-    return JSONResponse(
-        {"studies": await run_in_threadpool(request.app.state.store.studies)}
-    )
+    found = await run_in_threadpool(request.app.state.store.studies)
+    envs = [{"id": entry.id, "about": entry.description} for entry in all_studied()]
+    return JSONResponse({"studies": found, "envs": envs})
 
 
 async def create_study(request: Request) -> Response:
@@ -58,7 +60,7 @@ async def create_study(request: Request) -> Response:
     study = new_study(**body)
     driven: tuple[Any, Any] = ((), ())
     if count:
-        driven = await _drive(request, count, steps, study.seed)
+        driven = await _drive(request, study.env, count, steps, study.seed)
     store = request.app.state.store
     await run_in_threadpool(store.begin_study, study, *driven, who=audit.ADMIN)
     return JSONResponse({"study": study.name}, 201)
@@ -69,17 +71,17 @@ async def add_rides(request: Request) -> Response:
     must_be_admin(request)
     body = await read_body(request, RidesBody)
     store, name = request.app.state.store, request.path_params["study"]
-    await run_in_threadpool(store.study, name)
-    driven = await _drive(request, body.count, body.steps, body.seed)
+    env = (await run_in_threadpool(store.study, name)).env
+    driven = await _drive(request, env, body.count, body.steps, body.seed)
     await run_in_threadpool(store.add_rides, name, *driven, who=audit.ADMIN)
     return JSONResponse({"study": name, "added": body.count}, 201)
 
 
-async def _drive(request: Request, count: int, steps: int, seed: int) -> Any:
+async def _drive(request: Request, env: str, count: int, steps: int, seed: int) -> Any:
     """Rides of the server's drivers, and which of them crash."""
     from termdp.people.driving.rides import record_rides
 
-    drivers = await request.app.state.ride_pool.drivers()
+    drivers = await request.app.state.ride_pools.of(env).drivers()
     return await run_in_threadpool(record_rides, drivers, count, steps, seed)
 
 
@@ -136,8 +138,9 @@ def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
     (counts,) = [row for row in store.studies() if row["name"] == name]
     return {
         **counts,
+        "game": game_of(study),
         "step_ms": study.step_ms,
-        "per_supervisor": results.supervisors_table(showings, study.step_ms),
+        "per_supervisor": results.supervisors_table(showings, study),
         "agreement": results.agreement_table(showings),
         "per_ride": results.rides_table(showings),
         "has_observer": study.observer is not None and Path(study.observer).exists(),
@@ -149,7 +152,8 @@ async def own_results(request: Request) -> Response:
     study, supervisor = await who(request)
     store = request.app.state.store
     answer = await run_in_threadpool(_own_results, store, study.name, supervisor.id)
-    return JSONResponse({"study": study.name, "title": study.title, **answer})
+    named = {"study": study.name, "title": study.title, "game": game_of(study)}
+    return JSONResponse(named | answer)
 
 
 def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, Any]:
@@ -159,7 +163,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
     mine = [s for s in shown if not s.ride.live]
     live = [s.review for s in shown if s.ride.live and s.review is not None]
     done, total = store.progress(supervisor_id)
-    rows = results.supervisors_table(mine, store.study(name).step_ms)
+    rows = results.supervisors_table(mine, store.study(name))
     rides = [
         {key: row[key] for key in ("ride", "steps", "crashed", "reviews")}
         for row in results.rides_table(mine)
@@ -198,38 +202,46 @@ def _own_agreement(
 
 
 async def ride_curve(request: Request) -> Response:
-    """A ride, and the discomfort of the study's fitted observer along it."""
+    """A ride, and the discomfort of the study's fitted observer along it.
+
+    With `?only=curve` without the ride: pictures of a game take a while to draw.
+    """
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
-    store = request.app.state.store
-    return JSONResponse(await run_in_threadpool(_ride_curve, store, name, number))
+    store, only = request.app.state.store, request.query_params.get("only")
+    found = await run_in_threadpool(_ride_curve, store, name, number, only != "curve")
+    return JSONResponse(found)
 
 
-def _ride_curve(store: StudyStore, name: str, number: int) -> dict[str, Any]:
-    from termdp.people.driving.track import ride_data
-
+def _ride_curve(
+    store: StudyStore, name: str, number: int, is_shown: bool
+) -> dict[str, Any]:
     study = store.study(name)
     found = [ride for ride in store.rides(name, live=None) if ride.number == number]
     if not found:
         raise RefusedError(404, f"expected the number of a ride of {name}")
-    ride = to_ride(found[0])
+    ride = to_ride(found[0], study.env)
     answer: dict[str, Any] = {
         "ride": number,
         "driver": ride.driver,
         "step_ms": study.step_ms,
-        **ride_data(ride),
         "discomfort": None,
     }
+    if is_shown:
+        text = encoded(study.env, ride.seed, ride.actions.tobytes())
+        answer |= json.loads(text)
     if study.observer is not None and Path(study.observer).exists():
         stamp = Path(study.observer).stat().st_mtime_ns
         answer["discomfort"] = _discomfort(
-            study.observer, stamp, ride.seed, ride.actions.tobytes()
+            study.observer, stamp, study.env, ride.seed, ride.actions.tobytes()
         )
     return answer
 
 
 @lru_cache(maxsize=1024)
-def _discomfort(path: str, stamp: int, seed: int, actions: bytes) -> dict[str, Any]:
+def _discomfort(
+    path: str, stamp: int, env: str, seed: int, actions: bytes
+) -> dict[str, Any]:
     """Accumulated cost and stop probability by the observer in a file.
 
     `stamp` is the time of the file: a newer file is not answered from the cache.
@@ -239,7 +251,7 @@ def _discomfort(path: str, stamp: int, seed: int, actions: bytes) -> dict[str, A
     from termdp.people.models.discomfort import discomfort
 
     observer = termdp.load_observer(path)
-    ride = Ride(seed, "", np.frombuffer(actions, np.uint8))
+    ride = Ride(seed, "", np.frombuffer(actions, np.uint8), env)
     felt = discomfort(observer, replay(ride).observations, ride.actions)
     return {
         "bias": float(observer.bias),

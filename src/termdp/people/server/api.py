@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people.driving.ride import Ride
+from termdp.people.driving.ride import ROADS, Ride, studied
 from termdp.people.records import tokens
 from termdp.people.records.database import Database
 from termdp.people.records.fields import NAME_LENGTH
@@ -29,7 +29,7 @@ from termdp.people.records.study_store import (
     record_review,
     record_shown,
 )
-from termdp.people.records.tables import Drive, Study, Supervisor
+from termdp.people.records.tables import Drive, Showing, Study, Supervisor
 from termdp.people.records.withdrawal import PARTICIPANT, person_data, record_forget
 from termdp.people.server.bodies import (
     DRIVE_STEPS,
@@ -51,6 +51,8 @@ from termdp.people.server.storage import read, write
 MAX_ID = 2**31 - 1
 # To say why, and to go on to the next.
 BETWEEN_RIDES_S = 5
+# Films that are kept, of some 100 kilobytes each: a group of rides and a little more.
+FILMS = 128
 
 
 async def who(request: Request) -> tuple[Study, Supervisor]:
@@ -135,6 +137,7 @@ async def me(request: Request) -> Response:
     """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
     store = request.app.state.store
+    request.app.state.ride_pools.of(study.env)  # its players get ready
     done, total = await read(store.progress, supervisor.id)
     steps = await read(store.mean_steps, study.id)
     return JSONResponse(
@@ -142,12 +145,20 @@ async def me(request: Request) -> Response:
             "name": supervisor.name,
             "study": study.name,
             "title": study.title,
+            "env": study.env,
+            "game": game_of(study),
+            "about": studied(study.env).description,
             "step_ms": study.step_ms,
             "reviewed": done,
             "total": total,
             "ride_seconds": round(steps * study.step_ms / 1000 + BETWEEN_RIDES_S, 1),
         }
     )
+
+
+def game_of(study: Study) -> str | None:
+    """What the study's environment is called; None for the road, where people drive."""
+    return None if study.env in ROADS else studied(study.env).display_name
 
 
 # Leaving
@@ -198,8 +209,7 @@ async def next_ride(request: Request) -> Response:
     done, total = await read(request.app.state.store.progress, supervisor.id)
     if found is None:
         return JSONResponse({"reviewed": done, "total": total, "ride": None})
-    text = await run_in_threadpool(encoded, found.ride.seed, found.ride.actions)
-    ride = ride_to_show(study, found.id, text)
+    ride = await run_in_threadpool(_encoded_showing, study, found)
     return _json(f'{{"reviewed":{done},"total":{total},"ride":{ride}}}')
 
 
@@ -210,20 +220,45 @@ async def showing(request: Request) -> Response:
     found = await write(
         request, lambda session: record_shown(session, supervisor.id, number)
     )
-    text = await run_in_threadpool(encoded, found.ride.seed, found.ride.actions)
-    return _json(ride_to_show(study, found.id, text))
+    return _json(await run_in_threadpool(_encoded_showing, study, found))
+
+
+def _encoded_showing(study: Study, found: Showing) -> str:
+    ride = study.env, found.ride.seed, found.ride.actions
+    text = encoded(*ride)
+    if study.env not in ROADS and found.supervisor.kind == "simulated":
+        text = f'{{"costs":{_true_costs(*ride)},{text[1:]}'
+    return ride_to_show(study, found.id, text)
+
+
+@lru_cache(maxsize=4096)
+def _true_costs(env: str, seed: int, actions: bytes) -> str:
+    """What a game's own observer minds in each step, for simulated spectators alone."""
+    from termdp.people.driving.rides import game, replay
+    from termdp.people.models.discomfort import discomfort
+
+    again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8), env))
+    observer = studied(env).make_observer(game(env))
+    felt = discomfort(observer, again.observations, again.ride.actions)
+    return json.dumps(np.round(felt.costs.astype(float), 4).tolist())
 
 
 async def live(request: Request) -> Response:
     """A ride with an agent that drives now, for this supervisor alone."""
     study, supervisor = await who(request)
     state = request.app.state
-    taken = await state.learned.take(study.id) or await state.ride_pool.take()
+    pool = state.ride_pools.of(study.env)
+    taken = await state.learned.take(study) or await pool.take()
+    ride, text = taken.ride, taken.text
+    if not text:
+        text = await run_in_threadpool(
+            encoded, study.env, ride.seed, ride.actions.tobytes()
+        )
     made = await write(
         request,
-        lambda session: record_live(session, supervisor.id, taken.ride, taken.crashed),
+        lambda session: record_live(session, supervisor.id, ride, taken.crashed),
     )
-    return _json(ride_to_show(study, made, taken.text))
+    return _json(ride_to_show(study, made, text))
 
 
 def ride_to_show(study: Study, showing: int, text: str) -> str:
@@ -236,18 +271,29 @@ def _json(text: str) -> Response:
     return Response(text, media_type="application/json")
 
 
-@lru_cache(maxsize=4096)
-def encoded(seed: int, actions: bytes) -> str:
-    """A ride's road and actions as JSON."""
-    return encoded_many([Ride(seed, "", np.frombuffer(actions, np.uint8))])[0]
+def encoded(env: str, seed: int, actions: bytes) -> str:
+    """What the browser gets of a ride, as JSON."""
+    return (_road if env in ROADS else _film)(env, seed, actions)
+
+
+def _encoded(env: str, seed: int, actions: bytes) -> str:
+    return encoded_many([Ride(seed, "", np.frombuffer(actions, np.uint8), env)])[0]
+
+
+_road = lru_cache(maxsize=4096)(_encoded)
+_film = lru_cache(maxsize=FILMS)(_encoded)
 
 
 def encoded_many(rides: Sequence[Ride]) -> list[str]:
-    """The same of several rides."""
-    from termdp.people.driving.track import ride_data, ride_data_many
+    """The same of several rides of one environment."""
+    from termdp.people.driving.films import shown
 
-    data = ride_data_many(rides) if len(rides) > 1 else map(ride_data, rides)
-    return [json.dumps(ride, separators=(",", ":")) for ride in data]
+    return [json.dumps(ride, separators=(",", ":")) for ride in shown(rides)]
+
+
+def encoded_ahead(rides: Sequence[Ride]) -> list[str]:
+    """The same before anybody asks; films, which take longer, are left empty."""
+    return encoded_many(rides) if rides[0].env in ROADS else [""] * len(rides)
 
 
 # Reviewing
@@ -313,6 +359,7 @@ async def road(request: Request) -> Response:
     from termdp.people.driving.track import track
 
     study, _ = await who(request)
+    must_have_a_road(study)
     seed = secrets.randbelow(MAX_ID)
     found = await run_in_threadpool(track, seed, DRIVE_STEPS + 1)
     return JSONResponse(
@@ -328,6 +375,7 @@ async def road(request: Request) -> Response:
 async def drive(request: Request) -> Response:
     """A drive that is over: played again here, then kept for the high scores."""
     study, supervisor = await who(request)
+    must_have_a_road(study)
     body = await read_body(request, DriveBody)
     numbers = await run_in_threadpool(_play_again, body.seed, body.actions)
     kept = Drive(client_id=body.client_id, seed=body.seed, **numbers)
@@ -337,6 +385,14 @@ async def drive(request: Request) -> Response:
     scores = await read(request.app.state.store.high_scores, study.id)
     result = {n: getattr(kept, n) for n in ("score", "coins", "overtaken", "crashed")}
     return JSONResponse({**result, "scores": scores})
+
+
+def must_have_a_road(study: Study) -> None:
+    """Refuse what only Backseat Driver has: people who drive, and the warm-up."""
+    if study.env not in ROADS:
+        raise RefusedError(
+            404, f"expected a study of Backseat Driver, got one of {study.env}"
+        )
 
 
 def _play_again(seed: int, actions: str) -> dict[str, Any]:

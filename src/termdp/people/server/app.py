@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.records import tokens
 from termdp.people.records.study_store import (
     ConflictError,
@@ -39,7 +40,7 @@ from termdp.people.server.bodies import RefusedError
 from termdp.people.server.connections import Connections, Network, Shares
 from termdp.people.server.insiders import Insiders
 from termdp.people.server.learned_drivers import LearnedDrivers
-from termdp.people.server.ride_pool import NotReadyError, RidePool, scripted_drivers
+from termdp.people.server.ride_pool import NotReadyError, RidePools, usual_drivers
 from termdp.people.server.writer import Writer
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def make_app(
     store: StudyStore,
     admin_hash: str,
     settings: Settings,
-    load_drivers: "Callable[[], Sequence[Driver]]" = scripted_drivers,
+    load_drivers: "Callable[[str], Sequence[Driver]]" = usual_drivers,
     owns_store: bool = False,
 ) -> Starlette:
     """The application on a store.
@@ -92,7 +93,7 @@ def make_app(
         store: open.
         admin_hash: digest of the token that creates studies and exports them.
         settings: how it behaves.
-        load_drivers: makes the agents of the Ride page, in the background.
+        load_drivers: makes an environment's agents of the Ride page, in the background.
         owns_store: whether to close the store at the end; else the caller does.
     """
     insiders = Insiders(store, admin_hash)
@@ -137,8 +138,8 @@ def make_app(
     app.state.admin_hash = admin_hash
     app.state.known = tokens.Known()
     app.state.insiders = insiders
-    app.state.ride_pool = RidePool(load_drivers, settings.steps, api.encoded_many)
-    app.state.learned = LearnedDrivers(store, settings.steps, api.encoded_many)
+    app.state.ride_pools = RidePools(load_drivers, settings.steps, api.encoded_ahead)
+    app.state.learned = LearnedDrivers(store, settings.steps, api.encoded_ahead)
     return app
 
 
@@ -148,12 +149,12 @@ async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
     app.state.connections = Connections(settings.shares, settings.proxies)
     sweeping = asyncio.create_task(app.state.connections.sweep())
     app.state.writer = Writer(app.state.store.database)
-    app.state.ride_pool.start()
+    app.state.ride_pools.start()
     try:
         yield {"connections": app.state.connections}
     finally:
         sweeping.cancel()
-        app.state.ride_pool.close()
+        app.state.ride_pools.close()
         app.state.learned.close()
         app.state.writer.close()
         if app.state.owns_store:
@@ -222,7 +223,7 @@ def _file(name: str, content: bytes) -> Response:
 async def _health(request: Request) -> Response:
     """Whether the server is up and its drivers are ready."""
     state = request.app.state
-    ready = state.ride_pool.is_ready
+    ready = state.ride_pools.of(BACKSEAT).is_ready
     return JSONResponse(
         {"status": "ok", "drivers_ready": ready, "tokens": state.settings.tokens}
     )

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.records import tokens
 from termdp.people.records.fields import (
     LARGEST,
@@ -32,7 +33,6 @@ from termdp.people.records.fields import (
     text,
     whole,
 )
-from termdp.people.records.study_store import DEFAULT_CONSENT
 
 DRIVE_STEPS = 2000
 MAX_RIDES = 5000
@@ -140,10 +140,11 @@ class StudyBody(Body, frozen=True, kw_only=True):
 
     name: Name
     title: Text = ""
-    consent: Text = DEFAULT_CONSENT
+    consent: Text | None = None
     step_ms: StepMs = 200
     repeat_share: Share = 0.1
     seed: Seed = 0
+    env: Name = BACKSEAT
     rides: Annotated[int, whole(0, MAX_RIDES)] = 0
     steps: Annotated[int, whole(1, 2000)] = 200
 

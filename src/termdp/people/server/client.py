@@ -77,7 +77,8 @@ class Client:
     def next_ride(self) -> dict[str, Any] | None:
         """The ride to review now: `showing`, `actions` ("0120…"), `cars`, `coins`.
 
-        None when all rides have been reviewed.
+        In other games `frames` and `shapes` instead of cars and coins; see
+        docs/people_http.md. None when all rides have been reviewed.
         """
         return self.request("GET", "/api/next")["ride"]
 

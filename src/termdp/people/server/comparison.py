@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from termdp.people.driving.ride import Ride
+from termdp.people.driving.ride import BACKSEAT, ROADS, Ride
 from termdp.people.records.study_store import StudyStore
 from termdp.people.records.tables import Showing, StoredRide, Supervisor
-from termdp.people.server.api import who
+from termdp.people.server.api import game_of, who
 from termdp.people.server.bodies import RefusedError
 
 if TYPE_CHECKING:
@@ -51,15 +51,18 @@ def _comparison(store: StudyStore, name: str, me: Supervisor) -> dict[str, Any]:
     own = None if model is None else _file(model.parent / _own_observer(me.name))
     others = {s.supervisor.id: s for _, theirs in rides for s in theirs}.values()
     simulated = sum(s.supervisor.kind == "simulated" for s in others)
-    judged = [_judged(mine, theirs, own or model) for mine, theirs in rides]
+    # What is discomfort there, only the road's percepts can name.
+    on_road = rides if study.env in ROADS else []
+    judged = [_judged(mine, theirs, own or model) for mine, theirs in on_road]
     return {
+        "game": game_of(study),
         "step_ms": study.step_ms,
         "people": len(others) - simulated,
         "simulated": simulated,
         "model": None if model is None else "you" if own else "all",
-        "rides": [_row(mine, theirs, model) for mine, theirs in rides],
-        "stops": sum(len(ride.stops) for ride in judged),
-        "bothers": bothers(judged, study.step_ms),
+        "rides": [_row(mine, theirs, model, study.env) for mine, theirs in rides],
+        "stops": sum(len(_stops(mine)) for mine, _ in rides),
+        "bothers": bothers(judged, study.step_ms) if judged else None,
     }
 
 
@@ -83,14 +86,14 @@ def _stops(showings: list[Showing]) -> list[int]:
 
 
 def _row(
-    mine: list[Showing], theirs: list[Showing], model: Path | None
+    mine: list[Showing], theirs: list[Showing], model: Path | None, env: str
 ) -> dict[str, Any]:
     ride = mine[0].ride
     simulated = [s for s in theirs if s.supervisor.kind == "simulated"]
     people = [s for s in theirs if s.supervisor.kind != "simulated"]
     chances = None
     if model is not None:
-        chances = np.round(_modelled(model, ride)[1], 5).tolist()
+        chances = np.round(_modelled(model, ride, env)[1], 5).tolist()
     return {
         "ride": ride.number,
         "steps": len(ride.actions),
@@ -115,7 +118,7 @@ def _judged(
         watched=max(s.review.step + 1 for s in mine if s.review),
         stops=tuple(_stops(mine)),
         others=tuple(_stops(theirs)),
-        costs=None if model is None else _modelled(model, ride)[0],
+        costs=None if model is None else _modelled(model, ride, BACKSEAT)[0],
     )
 
 
@@ -147,20 +150,20 @@ def _observer(path: str, stamp: int) -> Any:
     return termdp.load_observer(path)
 
 
-def _modelled(path: Path, ride: StoredRide) -> tuple[np.ndarray, np.ndarray]:
+def _modelled(path: Path, ride: StoredRide, env: str) -> tuple[np.ndarray, np.ndarray]:
     stamp = path.stat().st_mtime_ns
-    return _along(str(path), stamp, ride.seed, ride.actions)
+    return _along(str(path), stamp, env, ride.seed, ride.actions)
 
 
 @lru_cache(maxsize=2048)
 def _along(
-    path: str, stamp: int, seed: int, actions: bytes
+    path: str, stamp: int, env: str, seed: int, actions: bytes
 ) -> tuple[np.ndarray, np.ndarray]:
     """Costs and stop probabilities of a model along a ride."""
     from termdp.people.driving.rides import replay
     from termdp.people.models.discomfort import discomfort
 
-    again = replay(_ride(seed, actions))
+    again = replay(_ride(seed, actions, env))
     observer = _observer(path, stamp)
     felt = discomfort(observer, again.observations, again.ride.actions)
     return felt.costs, felt.stop_probabilities
@@ -171,12 +174,12 @@ def _felt(seed: int, actions: bytes) -> np.ndarray:
     from termdp.people.driving.rides import game, replay
     from termdp.people.models.bothers import felt_in
 
-    again = replay(_ride(seed, actions))
+    again = replay(_ride(seed, actions, BACKSEAT))
     return felt_in(game().road, again.observations, again.ride.actions)
 
 
-def _ride(seed: int, actions: bytes) -> Ride:
-    return Ride(seed, "", np.frombuffer(actions, np.uint8))
+def _ride(seed: int, actions: bytes, env: str) -> Ride:
+    return Ride(seed, "", np.frombuffer(actions, np.uint8), env)
 
 
 ROUTES = [Route("/api/comparison", comparison)]

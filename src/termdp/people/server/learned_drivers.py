@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from termdp.people.driving.ride import Ride
 from termdp.people.records.rounds import newest_round
 from termdp.people.records.study_store import StudyStore
+from termdp.people.records.tables import Study
 from termdp.people.server.ride_pool import ReadyRide, RidePool
 from termdp.people.server.storage import read
 
@@ -43,15 +44,15 @@ class LearnedDrivers:
         self._encode = encode
         self._places: dict[int, _Place] = {}
 
-    async def take(self, study_id: int) -> ReadyRide | None:
+    async def take(self, study: Study) -> ReadyRide | None:
         """A ride by the study's newest driver that is ready; None if there is none.
 
         While a new driver gets ready, the one before it drives on.
         """
-        place = self._places.setdefault(study_id, _Place(-LOOK_SECONDS, [0], []))
+        place = self._places.setdefault(study.id, _Place(-LOOK_SECONDS, [0], []))
         if time.monotonic() - place.looked >= LOOK_SECONDS:
             place.looked = time.monotonic()
-            await self._look(study_id, place)
+            await self._look(study, place)
         ready = [pool for pool in place.pools if pool.is_ready]
         if not ready:
             return None
@@ -61,13 +62,14 @@ class LearnedDrivers:
         del place.pools[:newest]
         return await place.pools[0].take()
 
-    async def _look(self, study_id: int, place: _Place) -> None:
+    async def _look(self, study: Study, place: _Place) -> None:
         """Begin to get a newer driver ready, if there is one."""
-        found = await read(newest_round, self._store, study_id)
+        found = await read(newest_round, self._store, study.id)
         if found is None or found.number <= place.rounds[-1]:
             return
         place.rounds.append(found.number)
-        pool = RidePool(_loader(found.folder, found.driver), self._steps, self._encode)
+        load = _loader(found.folder, found.driver, study.env)
+        pool = RidePool(load, self._steps, self._encode)
         place.pools.append(pool)
         pool.start()
 
@@ -78,12 +80,12 @@ class LearnedDrivers:
                 pool.close()
 
 
-def _loader(folder: str, name: str) -> Callable:
+def _loader(folder: str, name: str, env: str) -> Callable:
     """Loads the driver; the game itself is imported in the pool's thread."""
 
     def load() -> list:
         from termdp.people.improving.round_folder import driver_in
 
-        return [driver_in(folder, name)]
+        return [driver_in(folder, name, env)]
 
     return load

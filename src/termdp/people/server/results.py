@@ -7,24 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from termdp.people.driving.ride import Ride
-from termdp.people.records.tables import Showing
+from termdp.people.driving.ride import ROADS, Ride
+from termdp.people.records.tables import Showing, Study
 
 
-def supervisors_table(showings: list[Showing], step_ms: int) -> list[dict[str, Any]]:
+def supervisors_table(showings: list[Showing], study: Study) -> list[dict[str, Any]]:
     """One row per supervisor: reviews, stops, reaction time, agreement on repeats."""
     mine: dict[str, list[Showing]] = defaultdict(list)
     for showing in showings:
         mine[showing.supervisor.name].append(showing)
     return [
-        _supervisor_row(name, [s for s in rows if s.review], step_ms)
+        _supervisor_row(name, [s for s in rows if s.review], study)
         for name, rows in mine.items()
     ]
 
 
-def _supervisor_row(name: str, reviewed: list[Showing], step_ms: int) -> dict[str, Any]:
+def _supervisor_row(name: str, reviewed: list[Showing], study: Study) -> dict[str, Any]:
     stops = [s for s in reviewed if s.review is not None and s.review.stopped]
-    times = [reaction_ms(s, step_ms) for s in stops]
+    # What a driver does can be told from what happens on a road; not in other games.
+    watched = stops if study.env in ROADS else []
+    times = [reaction_ms(s, study.step_ms) for s in watched]
     known = sorted(t for t in times if t is not None)
     return {
         "name": name,

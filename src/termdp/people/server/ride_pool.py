@@ -13,9 +13,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from termdp.people.driving.ride import MAX_SEED, Ride
+from termdp.people.driving.ride import BACKSEAT, MAX_SEED, Ride
 
 if TYPE_CHECKING:
     from termdp.people.driving.drivers import Driver
@@ -40,7 +41,7 @@ class ReadyRide:
     Attributes:
         ride: seed, driver, actions.
         crashed: whether its last step ends the game.
-        text: what the browser gets of it.
+        text: what the browser gets of it; empty if that is to be made when it is shown.
     """
 
     ride: Ride
@@ -157,8 +158,43 @@ class RidePool:
         ]
 
 
-def scripted_drivers() -> "list[Driver]":
-    """The drivers of a server without trained agents."""
-    from termdp.people.driving.drivers import STYLES, scripted_driver
+class RidePools:
+    """A pool for each environment that somebody asks for; that of the road at once.
 
-    return [scripted_driver(style) for style in STYLES]
+    Args:
+        load: makes the drivers of an environment.
+        steps: longest ride.
+        encode: what the browser gets of rides.
+    """
+
+    def __init__(
+        self,
+        load: "Callable[[str], Sequence[Driver]]",
+        steps: int,
+        encode: Callable[[Sequence[Ride]], list[str]],
+    ):
+        self._make = lambda env: RidePool(partial(load, env), steps, encode)
+        self._pools = {BACKSEAT: self._make(BACKSEAT)}
+
+    def start(self) -> None:
+        """Begin to drive on the road."""
+        self._pools[BACKSEAT].start()
+
+    def of(self, env: str) -> RidePool:
+        """The pool of an environment."""
+        if env not in self._pools:
+            self._pools[env] = self._make(env)
+            self._pools[env].start()
+        return self._pools[env]
+
+    def close(self) -> None:
+        """Stop recording."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+def usual_drivers(env: str) -> "Sequence[Driver]":
+    """The drivers of a server without trained agents; the game is imported here."""
+    from termdp.people.driving import trained
+
+    return trained.usual_drivers(env)

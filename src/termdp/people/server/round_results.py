@@ -16,7 +16,9 @@ from termdp.people.records.tables import Round, Showing
 _Z = 1.96
 
 
-def rounds_table(rounds: list[Round], showings: list[Showing]) -> list[dict[str, Any]]:
+def rounds_table(
+    rounds: list[Round], showings: list[Showing], env: str
+) -> list[dict[str, Any]]:
     """One row per round: how the rides of its driver were taken.
 
     Rides of the Ride page count as well: they are driven by the same drivers.
@@ -25,10 +27,10 @@ def rounds_table(rounds: list[Round], showings: list[Showing]) -> list[dict[str,
     for showing in showings:
         if showing.review is not None:
             by_driver[showing.ride.driver].append(showing)
-    return [_row(row, by_driver[row.driver]) for row in rounds]
+    return [_row(row, by_driver[row.driver], env) for row in rounds]
 
 
-def _row(row: Round, showings: list[Showing]) -> dict[str, Any]:
+def _row(row: Round, showings: list[Showing], env: str) -> dict[str, Any]:
     reviews = [s.review for s in showings if s.review is not None]
     stops = sum(review.stopped for review in reviews)
     first = [s for s in showings if not s.is_repeat]
@@ -40,7 +42,7 @@ def _row(row: Round, showings: list[Showing]) -> dict[str, Any]:
         "reviews": len(reviews),
         "stop_rate": share_interval(stops, len(reviews)),
         "length": _mean([review.step + 1 for review in reviews]),
-        "return": _mean([_return(showing) for showing in showings]),
+        "return": _mean([_return(showing, env) for showing in showings]),
         "agreement": share_interval(*_same_answers(first)),
     }
 
@@ -70,18 +72,18 @@ def _mean(values: list[float]) -> dict[str, float | None] | None:
     return {"value": found.value, "low": found.low, "high": found.high}
 
 
-def _return(showing: Showing) -> float:
+def _return(showing: Showing, env: str) -> float:
     """What the driver earned until the review ended the ride."""
     assert showing.review is not None
-    rewards = _rewards(showing.ride.seed, showing.ride.actions)
+    rewards = _rewards(env, showing.ride.seed, showing.ride.actions)
     return float(rewards[: showing.review.step + 1].sum(dtype=np.float64))
 
 
 @lru_cache(maxsize=8192)
-def _rewards(seed: int, actions: bytes) -> np.ndarray:
+def _rewards(env: str, seed: int, actions: bytes) -> np.ndarray:
     from termdp.people.driving.rides import replay  # the game: loaded when needed
 
-    return replay(Ride(seed, "", np.frombuffer(actions, np.uint8))).rewards
+    return replay(Ride(seed, "", np.frombuffer(actions, np.uint8), env)).rewards
 
 
 def _same_answers(showings: list[Showing]) -> tuple[int, int]:

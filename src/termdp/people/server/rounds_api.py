@@ -28,7 +28,7 @@ def _all_rounds(store: StudyStore) -> list[dict[str, Any]]:
         name = study["name"]
         rounds = rounds_of(store, name)
         if rounds:
-            rows = rounds_table(rounds, store.showings(name))
+            rows = rounds_table(rounds, store.showings(name), study["env"])
             found.append({"name": name, "title": study["title"], "rounds": rows})
     return found
 

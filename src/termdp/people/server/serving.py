@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 
+from termdp.people.driving.ride import BACKSEAT
 from termdp.people.records import tokens
 from termdp.people.records.study_files import add_study, practice_record
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.app import LOOPBACK, Settings, make_app
 from termdp.people.server.connections import SECONDS, GuardedProtocol, room
-from termdp.people.server.ride_pool import scripted_drivers
+from termdp.people.server.ride_pool import usual_drivers
 from termdp.people.server.storage import BUSY_SECONDS
 
 if TYPE_CHECKING:
@@ -217,10 +218,10 @@ def _end_after(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
-    """How the ride pool gets its drivers; a wrong folder is refused at once."""
+def _loader(agents: Path | None) -> "Callable[[str], Sequence[Driver]]":
+    """How ride pools get their drivers; a wrong folder is refused at once."""
     if agents is None:
-        return scripted_drivers
+        return usual_drivers
     if not agents.is_dir():
         raise ValueError(f"expected a folder of runs, got {agents}: no such folder")
     if not any(agents.glob("**/config.json")):
@@ -229,9 +230,14 @@ def _loader(agents: Path | None) -> "Callable[[], Sequence[Driver]]":
             f"backseat termpg --out {agents}/NAME`, or leave out --agents"
         )
 
-    def load() -> "Sequence[Driver]":
-        from termdp.people.driving.trained import drivers_in
+    def load(env: str) -> "Sequence[Driver]":
+        from termdp.people.driving.trained import OtherGameError, drivers_in
 
-        return drivers_in(agents)
+        try:
+            return drivers_in(agents, env)
+        except OtherGameError:
+            if env == BACKSEAT:
+                raise
+            return usual_drivers(env)
 
     return load

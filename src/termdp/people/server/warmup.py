@@ -7,9 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from termdp.people.driving.ride import Ride
+from termdp.people.driving.ride import BACKSEAT, Ride
 from termdp.people.records.study_files import shipped_record
-from termdp.people.server.api import encoded_many, ride_to_show, who
+from termdp.people.server.api import (
+    encoded_many,
+    must_have_a_road,
+    ride_to_show,
+    who,
+)
 
 # Numbers of shipped rides that are not in the practice study, and how many steps are
 # shown: an even ride, one that swerves, one that ends in a crash.
@@ -21,6 +26,7 @@ NO_SHOWING = 0
 async def warmup(request: Request) -> Response:
     """The rides, in the order of the lessons, at the study's own speed."""
     study, _ = await who(request)
+    must_have_a_road(study)
     texts = await run_in_threadpool(_rides)
     rides = ",".join(ride_to_show(study, NO_SHOWING, text) for text in texts)
     return Response(f'{{"rides":[{rides}]}}', media_type="application/json")
@@ -28,7 +34,7 @@ async def warmup(request: Request) -> Response:
 
 @cache
 def _rides() -> list[str]:
-    rides = {row.number: row.ride for row in shipped_record().rides}
+    rides = {row.number: row.ride(BACKSEAT) for row in shipped_record().rides}
     cut = [
         Ride(rides[number].seed, "", rides[number].actions[:steps])
         for number, steps in RIDES.items()

@@ -1,9 +1,9 @@
-"""Five SIMULATED passengers: programs with unwritten rules and human flaws.
+"""SIMULATED people: programs with unwritten rules and human flaws.
 
-No human data exists in this project. These passengers stand in for supervisors, so that
-the whole way from rides to a fitted observer can be tested against a known truth. Each
-has its own idea of discomfort (a cost per step), patience, memory, reaction time and
-lapses of attention:
+No human data exists in this project. These programs stand in for supervisors, so that
+the whole way from rides to a fitted observer can be tested against a known truth: five
+passengers on the road, five spectators of any other game. Each has its own idea of
+discomfort (a cost per step), patience, memory, reaction time and lapses of attention:
 
     P(wants to stop) = ρ(strictness · (Σ of noticed discomfort − patience)),
 
@@ -14,13 +14,15 @@ no stop is wanted. Now and then a finger slips.
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
+from termdp.people.driving.ride import studied
 from termdp.people.simulated.sight import Sight
 
+Seen = TypeVar("Seen")
 Rule = Callable[[Sight], np.ndarray]
 
 # How far one looks for a reason to change lanes, in rows ahead.
@@ -82,12 +84,11 @@ REASONS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Passenger:
-    """A simulated passenger.
+class Watcher(Generic[Seen]):
+    """Somebody simulated who watches.
 
     Attributes:
         name: contains the word "simulated".
-        rules: how much it minds each thing.
         patience: discomfort within the memory at which a stop is as likely as not.
         strictness: how sharply the chance of a stop rises around its patience.
         memory: steps that it remembers.
@@ -100,7 +101,6 @@ class Passenger:
     """
 
     name: str
-    rules: Rules
     patience: float = 5.0
     strictness: float = 2.5
     memory: int = 35
@@ -110,6 +110,25 @@ class Passenger:
     distraction_length: float = 6.0
     slips: float = 0.0002
     talkative: float = 0.5
+
+    def discomfort(self, ride: Seen) -> np.ndarray:
+        """What each step adds to its discomfort, `[T]`."""
+        raise NotImplementedError
+
+    def reason(self, ride: Seen, step: int) -> str:
+        """What it says of a stop that it wanted at a step."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Passenger(Watcher[Sight]):
+    """A simulated passenger on the road.
+
+    Attributes:
+        rules: how much it minds each thing.
+    """
+
+    rules: Rules = Rules()
 
     def discomfort(self, ride: Sight) -> np.ndarray:
         """What each step adds to its discomfort, `[T]`."""
@@ -130,8 +149,51 @@ class Passenger:
         return REASONS[max(weighed, key=lambda name: weighed[name])]
 
 
+@dataclasses.dataclass(frozen=True)
+class Spectator(Watcher[np.ndarray]):
+    """A simulated spectator of a game, who minds what the game's own observer minds.
+
+    What it sees of a game is the true cost of each step, `[T]`: nothing else is known of
+    discomfort there.
+
+    Attributes:
+        words: what costs, in words.
+    """
+
+    words: str = ""
+
+    def discomfort(self, ride: np.ndarray) -> np.ndarray:
+        """The costs themselves."""
+        return np.asarray(ride, float)
+
+    def reason(self, ride: np.ndarray, step: int) -> str:
+        """What costs."""
+        return self.words
+
+
+def spectators(env: str) -> tuple[Spectator, ...]:
+    """Five of them, less patient than the registered observer, each in its own way."""
+    entry = studied(env)
+    return tuple(
+        Spectator(
+            f"simulated-{name}",
+            patience=patience * entry.bias,
+            strictness=4.0,
+            memory=max(2, round(memory * entry.window)),
+            words=entry.cost,
+        )
+        for name, patience, memory in (
+            ("ada", 0.45, 0.8),
+            ("ben", 0.5, 0.9),
+            ("cleo", 0.6, 1.0),
+            ("dov", 0.75, 1.1),
+            ("eve", 0.95, 1.2),
+        )
+    )
+
+
 class Reaction(NamedTuple):
-    """What a passenger did with a ride.
+    """What somebody did with a ride.
 
     Attributes:
         step: the step during which it pressed stop; None if it did not.
@@ -145,7 +207,7 @@ class Reaction(NamedTuple):
 
 
 def react(
-    passenger: Passenger, ride: Sight, rng: np.random.Generator, step_ms: float
+    passenger: Watcher[Seen], ride: Seen, rng: np.random.Generator, step_ms: float
 ) -> Reaction:
     """Watch a ride and stop it, or not.
 
@@ -155,9 +217,10 @@ def react(
         rng: all that is random in the passenger.
         step_ms: how long a step is on the screen.
     """
-    length = len(ride)
+    felt = passenger.discomfort(ride)
+    length = len(felt)
     attentive = _attention(passenger, length, rng)
-    noticed = np.where(attentive, passenger.discomfort(ride), 0.0)
+    noticed = np.where(attentive, felt, 0.0)
     total = np.concatenate([np.zeros(passenger.memory), np.cumsum(noticed)])
     remembered = total[passenger.memory :] - total[: -passenger.memory]
     uneasy = expit(passenger.strictness * (remembered - passenger.patience))
@@ -177,9 +240,7 @@ def react(
     return Reaction(pressed, latency, reason)
 
 
-def _attention(
-    passenger: Passenger, length: int, rng: np.random.Generator
-) -> np.ndarray:
+def _attention(passenger: Watcher, length: int, rng: np.random.Generator) -> np.ndarray:
     """Whether it looks at each step, `[T]`."""
     attentive = np.ones(length, bool)
     begins = np.flatnonzero(rng.random(length) < passenger.distraction)
@@ -190,23 +251,31 @@ def _attention(
 
 
 PASSENGERS = (
-    Passenger("simulated-ada", Rules(weaving=1.0), patience=6.5, memory=35),
+    Passenger("simulated-ada", rules=Rules(weaving=1.0), patience=6.5, memory=35),
     Passenger(
         "simulated-ben",
-        Rules(close_gaps=1.0),
+        rules=Rules(close_gaps=1.0),
         patience=4.0,
         memory=33,
         reaction_ms=600.0,
     ),
     Passenger(
-        "simulated-cleo", Rules(coins=1.0), patience=6.0, memory=37, distraction=0.002
+        "simulated-cleo",
+        rules=Rules(coins=1.0),
+        patience=6.0,
+        memory=37,
+        distraction=0.002,
     ),
     Passenger(
-        "simulated-dov", Rules(jerks=1.0), patience=8.0, memory=36, reaction_ms=350.0
+        "simulated-dov",
+        rules=Rules(jerks=1.0),
+        patience=8.0,
+        memory=36,
+        reaction_ms=350.0,
     ),
     Passenger(
         "simulated-eve",
-        Rules(weaving=0.6, close_gaps=0.6, coins=0.4, jerks=0.3),
+        rules=Rules(weaving=0.6, close_gaps=0.6, coins=0.4, jerks=0.3),
         patience=7.5,
         memory=34,
         slips=0.0005,

@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from termdp.envs.backseat_road import Road
+from termdp.people.driving.ride import BACKSEAT, ROADS
 from termdp.people.records import tokens
 from termdp.people.server.client import Client, RequestRefusedError
-from termdp.people.simulated.passengers import PASSENGERS, Passenger, react
+from termdp.people.simulated.passengers import (
+    PASSENGERS,
+    Watcher,
+    react,
+    spectators,
+)
 from termdp.people.simulated.sight import see
 
 
@@ -23,7 +29,7 @@ def simulate(
     stops: int,
     seed: int = 0,
     on_progress: Callable[[int, int], None] = lambda stops, reviews: None,
-    passengers: Sequence[Passenger] = PASSENGERS,
+    passengers: Sequence[Watcher] = (),
 ) -> dict[str, int]:
     """Let simulated passengers review a study's rides until enough of them are stopped.
 
@@ -34,7 +40,7 @@ def simulate(
         stops: how many stops to collect, all passengers together.
         seed: of everything that is random in the passengers.
         on_progress: called after each review with the numbers of stops and reviews.
-        passengers: who reviews, in turn.
+        passengers: who reviews, in turn; five of the study's environment unless given.
 
     Returns:
         Stops by passenger.
@@ -54,7 +60,7 @@ def review_everything(
     study: str,
     seed: int = 0,
     on_progress: Callable[[int, int], None] = lambda stops, reviews: None,
-    passengers: Sequence[Passenger] = PASSENGERS,
+    passengers: Sequence[Watcher] = (),
 ) -> dict[str, int]:
     """The same until no passenger has a ride left to review."""
     return _review(url, admin_token, study, math.inf, seed, on_progress, passengers)
@@ -67,10 +73,13 @@ def _review(
     stops: float,
     seed: int,
     on_progress: Callable[[int, int], None],
-    passengers: Sequence[Passenger],
+    passengers: Sequence[Watcher],
 ) -> dict[str, int]:
     """Passengers in turn, until there are enough stops or no more rides."""
     admin = Client(url, admin_token)
+    studies = admin.request("GET", "/api/admin/studies")["studies"]
+    env = {row["name"]: row["env"] for row in studies}.get(study, BACKSEAT)
+    passengers = passengers or (PASSENGERS if env in ROADS else spectators(env))
     names = [passenger.name for passenger in passengers]
     invites = admin.invite(study, names, kind="simulated")
     road = Road(**admin.request("GET", "/api/game")["road"])
@@ -96,13 +105,14 @@ def _review(
 
 
 def review_next(
-    client: Client, passenger: Passenger, road: Road, rng: np.random.Generator
+    client: Client, passenger: Watcher, road: Road, rng: np.random.Generator
 ) -> bool | None:
     """One ride: whether it was stopped; None when there is none left."""
     ride = client.next_ride()
     if ride is None:
         return None
-    reaction = react(passenger, see(road, ride), rng, ride["step_ms"])
+    seen = see(road, ride) if "cars" in ride else np.asarray(ride["costs"])
+    reaction = react(passenger, seen, rng, ride["step_ms"])
     if reaction.step is None or reaction.latency_ms is None:
         client.finish(ride["showing"])
         return False
@@ -116,7 +126,7 @@ def review_next(
     except RequestRefusedError:
         if reaction.step < len(ride["actions"]) - 1:
             raise
-        client.finish(ride["showing"])  # the ride crashed in that very step
+        client.finish(ride["showing"])  # the game was over in that very step
         return False
     return True
 

@@ -29,12 +29,15 @@ function signOut() {
 }
 
 async function refresh() {
-  const { studies } = await admin("GET", "studies");
+  const { studies, envs } = await admin("GET", "studies");
+  if (!find("#new-env").options.length) {
+    find("#new-env").append(...envs.map(({ id, about }) => make("option", { value: id, title: about, selected: id === "backseat" }, id)));
+  }
   const number = (value) => make("td", { class: "n" }, String(value));
   const rows = studies.map((study) =>
     make("tr", {},
       make("td", {}, make("a", { href: `/results?study=${encodeURIComponent(study.name)}` }, study.title), " ", make("span", { class: "soft small" }, study.name)),
-      number(study.rides), number(study.supervisors), number(study.reviews), number(study.stops),
+      make("td", { class: "soft" }, study.env), number(study.rides), number(study.supervisors), number(study.reviews), number(study.stops),
       make("td", { class: "n" }, make("button", { class: "button", type: "button", click: () => download(study.name) }, "Export")),
     ),
   );
@@ -62,7 +65,7 @@ async function download(name) {
 async function create() {
   const problem = find("#new-problem");
   const name = find("#new-name").value.trim();
-  const body = { name, title: find("#new-title").value.trim() };
+  const body = { name, title: find("#new-title").value.trim(), env: find("#new-env").value };
   if (find("#new-consent").value.trim()) body.consent = find("#new-consent").value;
   const count = Number(find("#new-rides").value);
   const steps = Number(find("#new-steps").value);

@@ -57,8 +57,8 @@ const BUSY = "The server has a problem just now. Please try again in a minute.";
 const WORDS = {
   401: "You are signed out. Please open your invite link again.",
   403: "The server does not allow this.",
-  404: "This ride is not there any more.",
-  409: "This ride has been judged already. The first answer counts.",
+  404: "It is not there any more.",
+  409: "This has been judged already. The first answer counts.",
   413: "This is too long.",
 };
 
@@ -173,21 +173,23 @@ export function leave() {
 
 /** Who has not joined is sent to the door. */
 export async function mustHaveJoined() {
-  if (!token()) {
-    location.replace("/join");
-    return new Promise(() => {});
-  }
+  if (!token()) return goTo("/join");
   try {
     await flush();
     return await ask("GET", "/api/me");
   } catch (error) {
     if (error.status === 401) {
       localStorage.removeItem("termdp.token");
-      location.replace("/join");
-      return new Promise(() => {});
+      return goTo("/join");
     }
     throw error;
   }
+}
+
+/** What this page is about is somewhere else. */
+export function goTo(path) {
+  location.replace(path);
+  return new Promise(() => {}); // nothing more happens here
 }
 
 /** The game's sizes and looks. */

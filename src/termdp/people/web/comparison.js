@@ -5,7 +5,9 @@ import { ask } from "/static/api.js";
 import { bothersCard } from "/static/bothers.js";
 import { make } from "/static/page.js";
 import { across, axis, AXIS_HEIGHT, discomfortCurve, svg, title, WIDTH } from "/static/strips.js";
+import { capital, wordsFor } from "/static/words.js";
 
+let spoken = wordsFor(null); // how this study is spoken of
 const LEFT = 62; // for the labels of the rows
 const ROW = 24;
 const CURVE = 46;
@@ -21,7 +23,7 @@ const KINDS = {
 const atSeconds = (step, stepMs) => `${(((step + 0.5) * stepMs) / 1000).toFixed(1)} s`;
 
 function crashMark(x, y) {
-  const mark = svg("text", { x, y: y + 6, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title("crash"));
+  const mark = svg("text", { x, y: y + 6, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title(spoken.crash));
   mark.append("✹");
   return mark;
 }
@@ -67,16 +69,16 @@ function inWords(ride, stepMs) {
   const again = ride.mine_again?.length ? `, the second time at ${atSeconds(ride.mine_again[0], stepMs)}` : "";
   const stops = (ride.people?.length ?? 0) + (ride.simulated?.length ?? 0);
   const others = ride.watched_by ? `; ${stops} of ${ride.watched_by} others stopped` : "";
-  return `Ride ${ride.ride}: ${first}${again}${others}${ride.crashed ? "; it crashed in the end" : ""}`;
+  return `${capital(spoken.thing)} ${ride.ride}: ${first}${again}${others}${ride.crashed ? `; ${spoken.crashedAtLast}` : ""}`;
 }
 
 function legend(kinds, rides) {
   const entries = kinds.map((kind) => {
     const sign = svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" });
     sign.append(KINDS[kind].mark(9, 9, KINDS[kind].colour));
-    return make("span", {}, sign, KINDS[kind].words);
+    return make("span", {}, sign, kind === "simulated" ? spoken.simulated : KINDS[kind].words);
   });
-  if (rides.some((ride) => ride.crashed)) entries.push(make("span", {}, "✹ crash"));
+  if (rides.some((ride) => ride.crashed)) entries.push(make("span", {}, `✹ ${spoken.crash}`));
   if (rides.some((ride) => ride.stop_probability)) {
     const sign = svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" });
     sign.append(svg("polygon", { points: "0,16 6,5 12,11 18,3 18,16", fill: "var(--accent)", "fill-opacity": 0.35 }));
@@ -100,11 +102,12 @@ function ownStops(ride) {
 }
 
 /** Add what there is to see of one's stops; `found` is the answer of /api/results. */
-export async function showStops(content, found) {
+export async function showStops(content, found, words) {
+  spoken = words;
   if (found.reviewed < found.total) {
     const rides = found.rides.slice(0, 200).map(ownStops);
-    const words = "These are your own stops. When you have judged all rides, you will see here what the others and the model did, and what bothers you.";
-    content.append(stopsCard("Your stops", words, rides, found.step_ms, ["mine", "mine_again"]));
+    const later = `These are your own stops. When you have judged all ${words.things}, you will see here what the others and the model did${words.game ? "" : ", and what bothers you"}.`;
+    content.append(stopsCard("Your stops", later, rides, found.step_ms, ["mine", "mine_again"]));
     return;
   }
   const wait = make("p", { class: "soft", role: "status" }, "Comparing your stops with the others…");
@@ -112,11 +115,12 @@ export async function showStops(content, found) {
   const whole = await ask("GET", "/api/comparison");
   wait.remove();
   const kinds = ["mine", "mine_again", ...["people", "simulated"].filter((kind) => whole[kind])];
-  content.append(bothersCard(whole), stopsCard("Your stops and theirs", whom(whole), whole.rides, whole.step_ms, kinds));
+  if (whole.bothers) content.append(bothersCard(whole));
+  content.append(stopsCard("Your stops and theirs", whom(whole), whole.rides, whole.step_ms, kinds));
 }
 
 function whom({ people, simulated, model }) {
-  const watchers = [people && `${people} other ${people === 1 ? "person" : "people"}`, simulated && `${simulated} simulated passengers`].filter(Boolean);
-  const others = watchers.length ? `Beside yours: the stops of ${watchers.join(" and ")}, without names.` : "Nobody else has judged these rides so far.";
+  const watchers = [people && `${people} other ${people === 1 ? "person" : "people"}`, simulated && `${simulated} ${spoken.simulated}`].filter(Boolean);
+  const others = watchers.length ? `Beside yours: the stops of ${watchers.join(" and ")}, without names.` : `Nobody else has judged these ${spoken.things} so far.`;
   return `${others} ${model ? "Under them: the chance of a stop at each step, by the model fitted to this study." : "No model has been fitted to this study yet."}`;
 }

@@ -1,7 +1,7 @@
 // Drive oneself. The road is known ahead, so the car answers in the next picture; the
 // server plays the finished drive again and keeps what it finds.
 
-import { ask, BEST, deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
+import { ask, BEST, deliver, freshId, goTo, loadGame, mustHaveJoined } from "/static/api.js";
 import { showCrash } from "/static/crash.js";
 import { begin, find, make, segments } from "/static/page.js";
 import { Picture } from "/static/picture.js";
@@ -17,7 +17,7 @@ const KEYS = { ArrowLeft: LEFT, a: LEFT, A: LEFT, ArrowRight: RIGHT, d: RIGHT, D
 const VIEW = "termdp.view";
 const FASTER = Number(new URLSearchParams(location.search).get("speed")) || 1;
 
-await mustHaveJoined();
+if ((await mustHaveJoined()).game) await goTo("/ride"); // only cars can be driven
 const game = await loadGame();
 const canvas = find("#canvas");
 const views = { above: new Picture(canvas, game), seat: new SeatView(canvas, game) };

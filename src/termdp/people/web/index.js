@@ -4,6 +4,7 @@ import { ask, flush, loadGame, token, WARM } from "/static/api.js";
 import { showOwnData } from "/static/own_data.js";
 import { begin, find } from "/static/page.js";
 import { Picture } from "/static/picture.js";
+import { speak, wordsFor } from "/static/words.js";
 import { World } from "/static/world.js";
 
 begin();
@@ -31,16 +32,16 @@ async function drawSigns() {
 }
 
 /** One main button: what is left, and how long it takes. */
-function showTask({ reviewed, total, ride_seconds: seconds }) {
+function showTask({ reviewed, total, ride_seconds: seconds }, words) {
   const left = total - reviewed;
   const minutes = Math.max(1, Math.round((left * seconds) / 60));
   const button = find("#go-on");
-  find("#count").textContent = total ? `${reviewed} of ${total} rides reviewed` : "No recorded rides to review yet.";
+  find("#count").textContent = total ? `${reviewed} of ${total} ${words.things} reviewed` : `No recorded ${words.things} to review yet.`;
   if (!total) {
-    [button.textContent, button.href] = ["Ride along instead", "/ride"];
+    [button.textContent, button.href] = [words.game ? "Watch one live instead" : "Ride along instead", "/ride"];
   } else if (!left) {
     [button.textContent, button.href] = ["All done: see your results", "/results"];
-  } else if (!reviewed && !localStorage.getItem(WARM)) {
+  } else if (!words.game && !reviewed && !localStorage.getItem(WARM)) {
     [button.textContent, button.href] = ["Begin with a warm-up · 2 min", "/warmup"];
     find("#count").textContent += `, about ${minutes} min. First three rides to warm up; they are not counted.`;
     find("#skip").hidden = false;
@@ -59,7 +60,9 @@ if (token()) {
     find("#study").textContent = me.title;
     find("#who").textContent = `you are ${me.name}`;
     find("#progress").style.width = me.total ? `${(100 * me.reviewed) / me.total}%` : "0";
-    showTask(me);
+    const words = wordsFor(me.game, me.about);
+    speak(words);
+    showTask(me, words);
     showOwnData(me.name);
   } catch (error) {
     console.warn(error.message);

@@ -1,8 +1,8 @@
 // What every page has: the bar, the theme, small ways to make elements.
 
 const PAGES = [
-  ["drive", "Drive"],
-  ["ride", "Ride"],
+  ["drive", "Drive", { "data-road": true }],
+  ["ride", "Ride", { "data-word": "watch" }],
   ["review", "Review"],
   ["results", "Results"],
 ];
@@ -41,8 +41,8 @@ export function begin() {
     if (event.detail > 0) event.target.closest?.("button")?.blur();
   });
   const here = location.pathname.slice(1);
-  const links = PAGES.map(([name, title]) =>
-    make("a", { href: `/${name}`, "aria-current": name === here ? "page" : null }, title),
+  const links = PAGES.map(([name, title, attributes]) =>
+    make("a", { href: `/${name}`, "aria-current": name === here ? "page" : null, ...attributes }, title),
   );
   const bar = make(
     "header",

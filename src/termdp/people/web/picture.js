@@ -27,11 +27,17 @@ function trace(context, shape, scale) {
   }
 }
 
-function paint(context, shapes, scale) {
+export function paint(context, shapes, scale) {
   for (const shape of shapes) {
-    trace(context, shape, scale);
     context.fillStyle = shape.fill;
-    context.fill();
+    if (shape.kind === "text") {
+      context.font = `${shape.h * scale}px system-ui, sans-serif`;
+      context.textBaseline = "top";
+      context.fillText(shape.words, shape.x * scale, shape.y * scale);
+    } else {
+      trace(context, shape, scale);
+      context.fill();
+    }
   }
 }
 

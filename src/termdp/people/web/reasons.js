@@ -2,12 +2,10 @@
 
 import { make } from "/static/page.js";
 
-const WORDS = ["needless lane change", "too close", "coins", "jerky", "about to crash"];
-
 export class Reasons {
-  constructor(chips, area) {
+  constructor(chips, area, words) {
     this.area = area;
-    this.buttons = WORDS.map((word) =>
+    this.buttons = words.map((word) =>
       make("button", { type: "button", "aria-pressed": "false", click: (event) => this.toggle(event) }, word),
     );
     chips.append(...this.buttons);

@@ -2,11 +2,11 @@
 
 import { adminToken, ask, flush, inWords, loadGame, token } from "/static/api.js";
 import { showStops } from "/static/comparison.js";
+import { played, Screen } from "/static/film.js";
 import { begin, find, make, percent, seconds } from "/static/page.js";
-import { Picture } from "/static/picture.js";
 import { Player } from "/static/player.js";
 import { axis, COLOURS, cursor, strip } from "/static/strips.js";
-import { World } from "/static/world.js";
+import { capital, speak, wordsFor } from "/static/words.js";
 
 begin();
 const AT_ONCE = 40;
@@ -30,7 +30,7 @@ function table(headings, rows) {
 }
 
 const agreementRow = (row) => [`${row.a} · ${row.b}`, String(row.rides), percent(row.same), row.kappa === null ? "–" : row.kappa.toFixed(2), row.gap_steps === null ? "–" : row.gap_steps.toFixed(1)];
-const AGREEMENT = ["Pair", "Rides in common", "Same answer", "Cohen’s κ", "Steps between stops"];
+const agreementHeadings = (words) => ["Pair", `${capital(words.things)} in common`, "Same answer", "Cohen’s κ", "Steps between stops"];
 
 function note(words) {
   return make("p", { class: "soft small" }, words);
@@ -39,6 +39,8 @@ function note(words) {
 async function ownResults() {
   await flush(); // what an earlier page could not deliver counts
   const found = await ask("GET", "/api/results");
+  const words = wordsFor(found.game);
+  speak(words);
   find("#title").textContent = found.title;
   const mine = found.mine;
   const bar = make("div", { class: "progress" }, make("i"));
@@ -46,19 +48,19 @@ async function ownResults() {
   content.append(
     card(
       make("div", { class: "figures" },
-        figure(`${found.reviewed} / ${found.total}`, "rides reviewed"),
+        figure(`${found.reviewed} / ${found.total}`, `${words.things} reviewed`),
         figure(mine ? String(mine.stops) : "0", "stops"),
-        figure(mine ? percent(mine.stop_rate) : "–", "of rides stopped"),
-        figure(mine && mine.reaction_ms ? seconds(mine.reaction_ms[1]) : "–", "median reaction"),
+        figure(mine ? percent(mine.stop_rate) : "–", `of ${words.things} stopped`),
+        words.game ? null : figure(mine && mine.reaction_ms ? seconds(mine.reaction_ms[1]) : "–", "median reaction"),
         figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same answer on repeats"),
       ),
       bar,
-      found.live.rides ? note(`Riding along live, you stopped ${found.live.stops} of ${found.live.rides} rides; they are not counted here.`) : null,
-      note("Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. Some rides are shown twice to see how consistent you are."),
+      found.live.rides ? note(`${words.game ? "Watching" : "Riding along"} live, you stopped ${found.live.stops} of ${found.live.rides} ${words.things}; they are not counted here.`) : null,
+      note(`${words.game ? "" : "Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. "}Some ${words.things} are shown twice to see how consistent you are.`),
     ),
   );
-  if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(AGREEMENT, found.agreement.map(agreementRow))));
-  if (found.rides.length) await showStops(content, found);
+  if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(agreementHeadings(words), found.agreement.map(agreementRow))));
+  if (found.rides.length) await showStops(content, found, words);
 }
 
 async function adminResults() {
@@ -73,24 +75,25 @@ async function adminResults() {
     ...studies.map((study) => make("option", { value: study.name, selected: study === chosen }, study.title)));
   content.append(make("div", { class: "row" }, select));
   const found = await ask("GET", `/api/admin/studies/${encodeURIComponent(chosen.name)}/results`, null, adminToken());
+  const words = wordsFor(found.game);
   content.append(
     card(make("div", { class: "figures" },
-      figure(String(found.rides), "rides"), figure(String(found.supervisors), "supervisors"), figure(String(found.reviews), "reviews"), figure(String(found.stops), "stops"))),
+      figure(String(found.rides), words.things), figure(String(found.supervisors), "supervisors"), figure(String(found.reviews), "reviews"), figure(String(found.stops), "stops"))),
     card(make("h2", {}, "Supervisors"), table(
-      ["Name", "Reviews", "Stops", "Stopped", "Median reaction", "Same on repeats"],
+      ["Name", "Reviews", "Stops", "Stopped", ...(words.game ? [] : ["Median reaction"]), "Same on repeats"],
       found.per_supervisor.map((row) => [
         row.kind === "simulated" ? `${row.name} (simulated)` : row.name,
         String(row.reviews), String(row.stops), percent(row.stop_rate),
-        row.reaction_ms ? seconds(row.reaction_ms[1]) : "–",
+        ...(words.game ? [] : [row.reaction_ms ? seconds(row.reaction_ms[1]) : "–"]),
         row.repeats ? `${percent(row.repeats.same)} of ${row.repeats.rides}` : "–",
       ]),
-    ), note("Reaction: time on screen from the last coin or lane change to the stop.")),
+    ), words.game ? null : note("Reaction: time on screen from the last coin or lane change to the stop.")),
   );
-  if (found.agreement.length) content.append(card(make("h2", {}, "Agreement"), table(AGREEMENT, found.agreement.map(agreementRow)), note("κ is agreement beyond chance: 1 is perfect, 0 is what chance gives.")));
-  if (found.per_ride.length) await ridesCard(chosen.name, found);
+  if (found.agreement.length) content.append(card(make("h2", {}, "Agreement"), table(agreementHeadings(words), found.agreement.map(agreementRow)), note("κ is agreement beyond chance: 1 is perfect, 0 is what chance gives.")));
+  if (found.per_ride.length) await ridesCard(chosen.name, found, words);
 }
 
-async function ridesCard(study, found) {
+async function ridesCard(study, found, words) {
   const names = found.per_supervisor.map((row) => row.name);
   const longest = Math.max(...found.per_ride.map((ride) => ride.steps));
   const legend = make("div", { class: "legend" }, ...names.map((name, index) => {
@@ -101,13 +104,14 @@ async function ridesCard(study, found) {
   const screen = make("div", { class: "screen", hidden: true }, make("canvas"));
   const below = make("div", { class: "below", hidden: true });
   const list = make("div");
-  content.append(card(make("h2", {}, "Rides"), legend,
-    note(`Dots are stops, rings are stops at a second showing, ✹ is a crash${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ride to watch it.`), screen, below, list, axis(longest, found.step_ms)));
-  const game = await loadGame();
-  const show = viewer(study, game, screen, below, { names, longest, stepMs: found.step_ms });
+  content.append(card(make("h2", {}, capital(words.things)), legend,
+    note(`Dots are stops, rings are stops at a second showing, ✹ is ${words.game ? "the game’s own end" : "a crash"}${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ${words.thing} to watch it.`), screen, below, list, axis(longest, found.step_ms)));
+  const game = words.game ? null : await loadGame();
+  const called = (ride) => `${capital(words.thing)} ${ride.ride} · ${ride.driver}`;
+  const show = viewer(study, game, screen, below, { names, longest, called, stepMs: found.step_ms });
   for (const ride of found.per_ride.slice(0, AT_ONCE)) {
     const button = make("button", { class: "strip", type: "button", "data-ride": String(ride.ride) });
-    const label = make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.driver}`);
+    const label = make("span", { class: "small soft" }, called(ride));
     button.append(label, strip(ride, names, longest));
     button.addEventListener("click", () => show(ride));
     list.append(button);
@@ -116,24 +120,24 @@ async function ridesCard(study, found) {
   if (found.per_ride.length > AT_ONCE) list.append(note(`… and ${found.per_ride.length - AT_ONCE} more; export the study for all.`));
 }
 
-const fetchRide = (study, number) => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}`, null, adminToken());
+const fetchRide = (study, number, only = "") => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}${only}`, null, adminToken());
 
 async function drawCurve(study, ride, button, names, longest) {
-  const data = await fetchRide(study, ride.ride);
+  const data = await fetchRide(study, ride.ride, "?only=curve");
   if (data.discomfort) button.querySelector("svg").replaceWith(strip(ride, names, longest, data.discomfort));
 }
 
 /** Plays a chosen ride, its strip under the film, with a line where it is. */
-function viewer(study, game, screen, below, { names, longest, stepMs }) {
-  const picture = new Picture(screen.firstChild, game);
+function viewer(study, game, screen, below, { names, longest, called, stepMs }) {
+  const picture = new Screen(screen.firstChild, game);
   let player = null;
   return async (ride) => {
     const data = await fetchRide(study, ride.ride);
-    const world = new World(game.road, data).playAll(data.actions);
+    const world = played(game?.road, data);
     player?.pause();
     screen.hidden = below.hidden = false;
     const shown = strip(ride, names, longest, data.discomfort ?? null);
-    below.replaceChildren(make("span", { class: "small soft" }, `Ride ${ride.ride} · ${ride.driver}`), shown, axis(longest, stepMs));
+    below.replaceChildren(make("span", { class: "small soft" }, called(ride)), shown, axis(longest, stepMs));
     const draw = (moment) => {
       picture.draw(world, moment);
       cursor(shown, moment, longest);

@@ -3,12 +3,12 @@
 import { ask, deliver, freshId, inWords, WARM } from "/static/api.js";
 import { find, segments } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, isAfterCrash, picture, reasons, say, sendMistake, sendReason, status } from "/static/stage.js";
+import { FASTER, isAfterCrash, nothing, picture, reasons, say, sendMistake, sendReason, status, toPlay, words } from "/static/stage.js";
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
-import { World } from "/static/world.js";
 
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
-let world = new World(game.road, { cars: [], coins: [] });
+const HOW = `${words.about}Stop the ${words.thing} at the moment it begins to feel wrong. If it never does, let it end.`;
+let world = nothing;
 let ride = null;
 let replays = 0;
 let lastStop = null; // the id of the stop that may be taken back
@@ -48,19 +48,19 @@ async function load(begun) {
   ride = found.ride;
   if (ride === null) {
     enter("done");
-    if (found.total) say("All done. Thank you!", "You have judged every ride. See how you compare with the others, and what bothers you.", "See your results");
-    else say("No rides yet", "There are no recorded rides in this study so far. Try Ride or Drive.", "");
+    if (found.total) say("All done. Thank you!", `You have judged every ${words.thing}. See how you compare with the others${words.game ? "" : ", and what bothers you"}.`, "See your results");
+    else say(`No ${words.things} yet`, words.none, "");
     return;
   }
-  world = new World(game.road, ride).playAll(ride.actions);
+  world = toPlay(ride);
   player.stepMs = ride.step_ms;
   replays = 0;
   reasons.clear();
   player.moment = 0;
   draw(0);
   enter("ready");
-  say(begun ? "Next ride" : "Ready?", "Stop the ride at the moment it begins to feel wrong. If it never does, let it end.", "Start");
-  find("#new-here").hidden = found.reviewed > 0 || localStorage.getItem(WARM) !== null;
+  say(begun ? words.next : "Ready?", HOW, "Start");
+  find("#new-here").hidden = words.game !== null || found.reviewed > 0 || localStorage.getItem(WARM) !== null;
   if (begun) play();
 }
 
@@ -96,7 +96,7 @@ function replay() {
 function ended() {
   enter("ended");
   const crashed = world.crash !== null;
-  say(crashed ? "It crashed" : "The ride is over", "You did not stop it. Was it fine until then?", "Fine, next ride");
+  say(crashed ? words.crashed : words.over, "You did not stop it. Was it fine until then?", `Fine, next ${words.thing}`);
   enableLater(find("#start"));
 }
 
@@ -126,7 +126,7 @@ async function stop({ moment, step, latency_ms }) {
       draw(world.end);
       ended();
     } else if (error.status === 409) {
-      status("You have judged this ride in another tab. That answer counts.", "problem");
+      status(`You have judged this ${words.thing} in another tab. That answer counts.`, "problem");
     } else status(inWords(error), "problem");
   }
 }

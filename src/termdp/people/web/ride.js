@@ -4,13 +4,12 @@ import { ask, deliver, freshId, inWords, token } from "/static/api.js";
 import "/static/learned.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, isAfterCrash, picture, reasons, sendMistake, sendReason, status } from "/static/stage.js";
+import { FASTER, isAfterCrash, nothing, picture, reasons, sendMistake, sendReason, status, toPlay, words } from "/static/stage.js";
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
-import { World } from "/static/world.js";
 
 const MOST_FAILURES = 4; // then it is better to say so
 
-let world = new World(game.road, { cars: [], coins: [] });
+let world = nothing;
 let ride = null;
 let lastStop = null; // the id of the stop that may be taken back
 let state = "waiting"; // waiting, loading, riding, over
@@ -45,11 +44,11 @@ async function start() {
     ride = await ask("POST", "/api/live", {}, token(), MOST_FAILURES);
   } catch (error) {
     enter("waiting");
-    find("#over-title").textContent = "No ride just now";
+    find("#over-title").textContent = `No ${words.thing} just now`;
     find("#over-text").textContent = inWords(error);
     return;
   }
-  world = new World(game.road, ride).playAll(ride.actions);
+  world = toPlay(ride);
   reasons.clear();
   player.stepMs = ride.step_ms;
   player.speed = FASTER;
@@ -73,15 +72,15 @@ async function stop({ moment, step, latency_ms }) {
   if (isAfterCrash(world, step)) await crashedFirst();
 }
 
-/** The stop came too late: the car had crashed. */
+/** The stop came too late: the car had crashed, the game was over. */
 async function crashedFirst() {
-  over("It crashed before your stop", "STOP");
+  over(words.crashedFirst, "STOP");
   await save("finish", {});
 }
 
 async function finish() {
   if (state !== "riding") return;
-  over(world.crash === null ? "You arrived" : "It crashed", "STOP");
+  over(world.crash === null ? words.arrived : words.crashed, "STOP");
   await save("finish", {});
 }
 

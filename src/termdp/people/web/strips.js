@@ -50,7 +50,7 @@ export function strip(ride, names, longest, curve = null) {
   const line = { x1: x(0), x2: x(ride.steps), y1: 13, y2: 13, stroke: "currentColor", "stroke-opacity": 0.25, "stroke-width": 4, "stroke-linecap": "round" };
   box.append(svg("line", line));
   if (ride.crashed) {
-    const mark = svg("text", { x: x(ride.steps), y: 18, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title("crash"));
+    const mark = svg("text", { x: x(ride.steps), y: 18, "font-size": 18, "text-anchor": "middle", fill: "currentColor" }, title("crash, or game over"));
     mark.append("✹");
     box.append(mark);
   }

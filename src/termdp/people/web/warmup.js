@@ -1,12 +1,11 @@
 // Three guided rides before the study: watch, stop and take it back, judge. Nothing that
 // is done here leaves the browser.
 
-import { ask, WARM } from "/static/api.js";
+import { ask, goTo, WARM } from "/static/api.js";
 import { find } from "/static/page.js";
 import { Player } from "/static/player.js";
-import { FASTER, game, picture, reasons, say } from "/static/stage.js";
+import { FASTER, picture, reasons, say, toPlay, words } from "/static/stage.js";
 import { enableLater, isForPage, StopButton } from "/static/stopping.js";
-import { World } from "/static/world.js";
 
 const LESSONS = [
   {
@@ -36,6 +35,7 @@ const LESSONS = [
   },
 ];
 
+if (words.game) await goTo("/review"); // it is about driving
 const { rides } = await ask("GET", "/api/warmup");
 let lesson = 0;
 let world = null;
@@ -60,7 +60,7 @@ function enter(next) {
 
 function load(number) {
   lesson = number;
-  world = new World(game.road, rides[number]).playAll(rides[number].actions);
+  world = toPlay(rides[number]);
   player.stepMs = rides[number].step_ms;
   player.speed = FASTER;
   player.moment = 0;

@@ -1,0 +1,173 @@
+"""What a supervisor notices of a step, and the cost that is made of it.
+
+A few hundred stops teach a model only what it can notice. On a road that is percepts
+(`termdp.envs.passenger_cost`), on a board where the player is and what is near
+(`termdp.boards`), elsewhere the observation's numbers, and what was done.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from termdp.boards import board_columns, board_names
+from termdp.cost_network import ActionSpec, CostNetwork
+from termdp.envs.backseat_road import Road
+from termdp.envs.passenger_cost import ACTIONS, PERCEPT_NAMES, PassengerCost
+from termdp.log_costs import Columns, NetworkCost
+from termdp.people.driving.ride import ROADS
+from termdp.people.driving.rides import game
+from termdp.people.models.showing_data import ShowingData, noticed_in
+
+
+class Senses(Protocol):
+    """How supervisors of an environment see it; hashable or not, it is never compiled."""
+
+    @property
+    def spec(self) -> ActionSpec:
+        """What actions look like to a cost network."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What there may be to notice, in words."""
+
+    def notice(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """What there was to notice in each step, `[t, K]`."""
+
+    def act(self, actions: np.ndarray) -> np.ndarray:
+        """Actions as the network takes them, `[t] int32`."""
+
+    def felt(self, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
+        """Which of `names` there was in each step, `[t, names] bool`."""
+
+    def cost(self, weights: Any, scale: Any, network: CostNetwork) -> Any:
+        """The cost of fitted networks."""
+
+
+@dataclass(frozen=True)
+class RoadSenses:
+    """A passenger's: percepts, which are of observation and action."""
+
+    road: Road
+
+    spec = ACTIONS
+    names = PERCEPT_NAMES
+
+    def notice(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Percepts."""
+        return noticed_in(self.road, observations, actions)
+
+    def act(self, actions: np.ndarray) -> np.ndarray:
+        """Nothing: percepts have said it."""
+        return np.zeros(len(actions), np.int32)
+
+    def felt(self, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
+        """Percepts are truths."""
+        return noticed.astype(bool)
+
+    def cost(self, weights: Any, scale: Any, network: CostNetwork) -> PassengerCost:
+        """A passenger's."""
+        return PassengerCost(weights, scale, network, self.road)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSenses:
+    """An onlooker's: columns of a board or of a vector, and the action.
+
+    Attributes:
+        columns: what is read.
+        choices: what actions are called.
+        centre: what is taken off each column, `[K]`.
+        spread: what it is then divided by, `[K]`.
+    """
+
+    columns: Columns
+    choices: tuple[str, ...]
+    centre: np.ndarray
+    spread: np.ndarray
+
+    @property
+    def spec(self) -> ActionSpec:
+        """A choice."""
+        return self.columns.action_spec
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns, then actions."""
+        numbers = self.columns.observations
+        if not self.columns.board:
+            numbers = tuple(f"much {name}" for name in numbers)
+        return (*numbers, *(f"action: {choice}" for choice in self.choices))
+
+    def notice(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Columns, on a scale of their own."""
+        seen = _read(self.columns, observations)
+        return ((seen - self.centre) / self.spread).astype(np.float32)
+
+    def act(self, actions: np.ndarray) -> np.ndarray:
+        """As they are."""
+        return actions.astype(np.int32)
+
+    def felt(self, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
+        """A column that is there, or above its mean; an action that was chosen."""
+        chosen = acted[:, None] == np.arange(len(self.choices))
+        return np.concatenate([noticed > 0, chosen], axis=1)
+
+    def cost(self, weights: Any, scale: Any, network: CostNetwork) -> NetworkCost:
+        """An onlooker's; it may watch any game with the same columns."""
+        centre, spread = (
+            jnp.asarray(x, jnp.float32) for x in (self.centre, self.spread)
+        )
+        return NetworkCost(weights, scale, centre, spread, network, self.columns)
+
+
+def senses_of(env: str, showings: Sequence[ShowingData]) -> Senses:
+    """How an environment is seen; numbers are scaled by what was shown."""
+    played = game(env)
+    if env in ROADS:
+        return RoadSenses(played.road)
+    shape = tuple(played.observation_space(played.default_params).shape)
+    choices = getattr(played, "action_names", None) or tuple(
+        map(str, range(played.num_actions))
+    )
+    if len(shape) == 3:
+        things = getattr(played, "channels", None) or tuple(
+            f"channel {number}" for number in range(shape[2])
+        )
+        columns = _columns(board_names(shape, things), len(choices), shape)
+        nothing = np.zeros(len(columns.observations), np.float32)
+        return ColumnSenses(columns, tuple(choices), nothing, nothing + 1)
+    names = tuple(f"number {place}" for place in range(1, int(np.prod(shape)) + 1))
+    columns = _columns(names, len(choices), ())
+    seen = np.concatenate([_read(columns, s.observations) for s in showings])
+    spread = np.maximum(seen.std(axis=0), 1e-6)
+    return ColumnSenses(columns, tuple(choices), seen.mean(axis=0), spread)
+
+
+def costs_along(cost: Any, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
+    """A fitted cost of what was noticed in each step, `[t]`."""
+
+    def one(seen: jax.Array, action: jax.Array) -> jax.Array:
+        def member(weights: Any) -> jax.Array:
+            return jnp.asarray(cost.network.apply({"params": weights}, seen, action))
+
+        return cost.scale * jax.vmap(member)(cost.weights).mean()
+
+    seen = jnp.asarray(noticed, jnp.float32)
+    return np.asarray(jax.vmap(one)(seen, jnp.asarray(acted)))
+
+
+def _columns(
+    names: tuple[str, ...], num_actions: int, board: tuple[int, ...]
+) -> Columns:
+    return Columns(names, ("action",), num_actions, board=board)
+
+
+def _read(columns: Columns, observations: np.ndarray) -> np.ndarray:
+    """`Columns.read` of many observations, `[t, K]`."""
+    if columns.board:
+        return board_columns(observations, np)
+    return observations.astype(np.float32).reshape(len(observations), -1)
