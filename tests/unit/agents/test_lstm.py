@@ -30,6 +30,7 @@ def slow(recurrent, projected, carry, starts):
     return jnp.stack(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     starts=st.lists(

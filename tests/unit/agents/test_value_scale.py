@@ -42,6 +42,7 @@ def test_small_deviations_are_not_blown_up() -> None:
     assert float(scale.deviation) == 1.0
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(-100, 100),

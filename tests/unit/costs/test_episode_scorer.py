@@ -14,6 +14,8 @@ from termdp.costs.episode_scorer import UNITS, unrolled
 from termdp.costs.sampling import Segments
 from termdp.runs import cost_features
 
+pytestmark = pytest.mark.slow
+
 LENGTH, ENVS, ROLLOUTS, FEATURES = 6, 3, 3, 2
 KINDS = {"sum": "ct", "gru": "traces"}
 

@@ -15,6 +15,8 @@ from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
 from termdp.costs.config import CostConfig
 from termdp.costs.kept_stops import reservoir_slots
 
+pytestmark = pytest.mark.slow
+
 B, T, W = 4, 4, 3
 CONFIG = CostConfig(
     network="vector",

@@ -90,6 +90,7 @@ def every_stretch(buffer, window, config):
     return segments, sums
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**20),

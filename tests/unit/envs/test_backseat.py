@@ -320,6 +320,7 @@ def test_parameters_change_without_recompiling():
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_many_games_at_once_reset_by_themselves():
     step = jax.jit(jax.vmap(ENV.step, (0, 0, 0, None)))
     keys = jax.random.split(jax.random.key(0), 64)

@@ -54,7 +54,7 @@ def test_hand_made_boards(obs, action, expected, kind):
     ("arguments", "num_steps"),
     [
         ({}, 1500),
-        ({"observation": "image"}, 300),
+        ({"observation": "image"}, 100),
         (
             {"lanes": 3, "rows": 16, "agent_row": 9, "car_speed": 1, "coin_speed": 3},
             300,
@@ -63,7 +63,7 @@ def test_hand_made_boards(obs, action, expected, kind):
             {"lanes": 6, "rows": 24, "agent_row": 18, "car_speed": 3, "coin_speed": 7},
             300,
         ),
-        ({"lanes": 4, "rows": 20, "observation": "image"}, 300),
+        ({"lanes": 4, "rows": 20, "observation": "image"}, 100),
     ],
     ids=["default", "image", "three lanes", "six lanes", "other image"],
 )

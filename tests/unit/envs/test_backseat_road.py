@@ -145,6 +145,7 @@ def test_all_parts_of_the_road_see_traffic_and_coins():
     assert set(np.unique(blocked)) == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(ROADS),
     st.data(),

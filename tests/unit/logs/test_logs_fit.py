@@ -100,6 +100,7 @@ def test_a_reaction_delay_is_found():
     assert found.summary()["delay"] == 3
 
 
+@pytest.mark.slow
 def test_a_leak_is_told_from_a_window():
     log = make_log(2, sessions=300, longest=120, leak=0.95)
     found = termdp.fit(log, **ROLES, memory="best")
@@ -159,6 +160,7 @@ def test_bins_and_products_find_what_is_not_linear():
     assert abs(float(found.observer.cost(np.array([0.9]), 1))) < 0.6
 
 
+@pytest.mark.slow
 def test_stops_may_be_very_rare():
     """One stop in 30,000 steps; benchmarks/fit_logs.py has one in 100,000."""
     rng = np.random.default_rng(0)

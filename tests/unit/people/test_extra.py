@@ -46,6 +46,7 @@ def without_packages(folder, commands):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_plain_install_says_what_is_missing(tmp_path):
     helped = [["studies", "--help"], ["serve", "--help"]]
     helped += [["studies", "create", "--help"], ["studies", "fit", "--help"]]

@@ -66,6 +66,7 @@ def test_a_ride_is_what_the_driver_did_and_replays_to_the_same_bits(seed):
     assert not again.game_over[:-1].any() and not again.truncated[:-1].any()
 
 
+@pytest.mark.slow
 def test_batches_change_nothing():
     driver = scripted_driver("clumsy")
     seeds = [3, 1, 4, 1, 5]
@@ -82,6 +83,7 @@ def test_a_longer_recording_begins_like_a_shorter_one():
     np.testing.assert_array_equal(long.actions[:50], short.actions)
 
 
+@pytest.mark.slow
 def test_planners_drive_as_their_style_says():
     def drive(style):
         rides = record_many(scripted_driver(style), list(range(8)), 200)

@@ -16,6 +16,8 @@ from termdp.runs.program import TrainProgram
 from termdp.runs.spec import RunSpec, make_job
 from tiny_config import tiny
 
+pytestmark = pytest.mark.slow
+
 TINY = tiny(
     num_envs=2,
     network="grid",
