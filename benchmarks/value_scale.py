@@ -130,17 +130,22 @@ def draw_returns(files, out):
     figure.savefig(out / "value_scale.png", dpi=150)
 
 
-def main():
-    """Measure, print, draw."""
-    from matplotlib.figure import Figure
-
+def arguments():
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--column", default="space_invaders_hard", choices=COLUMNS)
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--returns", type=Path, nargs=2, help="files of tuning.py")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    """Measure, print, draw."""
+    from matplotlib.figure import Figure
+
+    args = arguments()
     if args.returns:
         draw_returns(args.returns, args.out)
         return
