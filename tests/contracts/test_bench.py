@@ -107,7 +107,7 @@ def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):
     other = Column("patient", "recommender", {"window": 7, "bias": 9.0, "relief": 0.9})
-    plan_of = partial(tiny_plan, "pg", "termpg", steps=3 * STEPS)
+    plan_of = partial(tiny_plan, "pg", "termpg", steps=10 * STEPS)
     both = plan_of(columns=(RECOMMENDER, other))
     (job,) = make_jobs(both)
     assert {key.column for key in job.keys} == {"recommender", "patient"}
