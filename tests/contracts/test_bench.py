@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,13 +98,34 @@ def numbers_of(plan, path, **cut):
     return measured, curves, len(jobs)
 
 
+SAME_BITS = """
+import sys
+from pathlib import Path
+from test_bench import numbers_of, tiny_plan
+
+out = Path(sys.argv[1])
+plan = tiny_plan("pg", "termpg", seeds=2)
+*together, few = numbers_of(plan, out / "together")
+*alone, many = numbers_of(plan, out / "alone", most_runs=lambda job: 1)
+assert (few, many) == (2, 4)
+assert together == alone
+"""
+
+
 def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
-    """All together, and each alone; learning would make much of a bit."""
-    plan = tiny_plan("pg", "termpg", seeds=2)
-    *together, few = numbers_of(plan, tmp_path / "together")
-    *alone, many = numbers_of(plan, tmp_path / "alone", most_runs=lambda job: 1)
-    assert (few, many) == (2, 4)
-    assert together == alone
+    """All together, and each alone; learning would make much of a bit.
+
+    In a process that compiles as users do: as tests compile, sums are cut differently.
+    """
+    here = Path(__file__).parent
+    users = {name: text for name, text in os.environ.items() if name != "XLA_FLAGS"}
+    paths = [str(here), str(here.parent), users.get("PYTHONPATH", "")]
+    command = [sys.executable, "-c", SAME_BITS, str(tmp_path)]
+    environment = users | {"PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(tmp_path):

@@ -90,6 +90,7 @@ def add_one(path, times):
                 continue
 
 
+@pytest.mark.slow
 def test_many_at_once_never_write_together(tmp_path):
     """Also while the lock's file is removed and made anew all the time."""
     (tmp_path / "count").write_text("0")

@@ -68,6 +68,7 @@ def twin_gradient(v, bias, segments, member):
     return dv / 17.0, db / 17.0
 
 
+@pytest.mark.slow
 def test_gradient_equals_the_twin_that_goes_window_by_window():
     rng = np.random.default_rng(0)
     segments = random_segments(rng)
@@ -106,6 +107,7 @@ def state():
     return ensemble.init(jax.random.key(1), jnp.zeros(2), ActionSpec(3), CONFIG)
 
 
+@pytest.mark.slow
 def test_initial_bias_on_hand_worked_numbers(state):
     # (9 + 1) / (98 + 2) = 0.1, −logit = log 9
     expected = np.log(9.0) + 1.5
@@ -122,6 +124,7 @@ def test_no_stop_at_all_gives_a_finite_bias():
     assert np.isfinite(float(ensemble.initial_bias(4096, 4096, 2.0)))
 
 
+@pytest.mark.slow
 def test_first_bias_steps_are_ten_times_the_learning_rate(state, buffer):
     config = replace(CONFIG, num_steps=1)
     after, _ = fit.update(jax.random.key(0), state, buffer, WINDOW, config)
@@ -136,6 +139,7 @@ def test_the_step_size_falls_like_one_over_the_root_of_steps():
     assert fit.learning_rate(CONFIG, jnp.asarray(10**6)) == CONFIG.learning_rate
 
 
+@pytest.mark.slow
 def test_predictions_use_a_running_mean_unless_told_not_to(state, buffer):
     config = replace(CONFIG, num_steps=2)
     for averaging, same in ((0.0, True), (0.9, False)):
@@ -149,6 +153,7 @@ def test_predictions_use_a_running_mean_unless_told_not_to(state, buffer):
         assert np.array_equal(after.average.bias, after.params.bias) == same
 
 
+@pytest.mark.slow
 def test_members_learn_apart(state, buffer):
     """Changing one member changes nothing in what the others learn."""
     run = jax.jit(partial(fit.update, config=CONFIG))

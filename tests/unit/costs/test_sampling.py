@@ -17,6 +17,8 @@ from termdp.costs.sampling import gather, sample
 from termdp.termination import window_sums
 from unit.costs.stream_twin import Twin, random_stream
 
+pytestmark = pytest.mark.slow
+
 ROLLOUT, ENVS, ROWS = 4, 3, 16
 MAX_WINDOW = 7
 ACTIONS = ActionSpec(1, discrete=False)
@@ -90,7 +92,6 @@ def every_stretch(buffer, window, config):
     return segments, sums
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**20),

@@ -19,6 +19,8 @@ from termdp.report.tables import (
     score_tables,
 )
 
+pytestmark = pytest.mark.slow
+
 NOISE = (-0.1, 0.0, 0.1)
 MEANS = {
     "pg": 5.0,

@@ -29,6 +29,7 @@ def results(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_site_links_every_folder_and_each_leads_back(results, tmp_path, capsys):
     out = tmp_path / "site"
     main(["report", str(results), "--site", str(out), "--json"])

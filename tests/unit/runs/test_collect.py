@@ -18,6 +18,8 @@ from termdp.runs.program import Job, TrainProgram
 from tiny_config import tiny
 from tiny_envs import Counter, CounterParams, action_is_cost
 
+pytestmark = pytest.mark.slow
+
 BIAS, STEPS = 3.0, 25
 
 

@@ -228,6 +228,7 @@ def test_nobody_is_stopped_in_the_unobserved_phase():
         assert float(step.stop_probability) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_divergence_is_from_the_policy_to_the_reference():
     actor = make_actor(Discrete(2), False, ("vector", 1, 4, "float32"), 1)
     inputs = PolicyInput(jnp.ones((3, 2, 5)), jnp.zeros((3, 2, 2)))
