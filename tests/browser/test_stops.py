@@ -269,4 +269,4 @@ def test_a_wrong_address_gets_a_page(visit, server):
     visitor = visit()
     answer = visitor.page.goto(f"{server.url}/no-such-page")
     assert answer.status == 404
-    assert "There is no such page" in visitor.text("main")
+    assert "Page not found" in visitor.text("main")
