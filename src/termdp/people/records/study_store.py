@@ -84,12 +84,12 @@ WITHDRAWN = "withdrawn-"
 KINDS = ("person", "simulated")
 _CONSENT = (
     "You will watch short {things} and stop those that make you feel "
-    "uncomfortable. The moments of your stops, the reasons you give and the times of "
-    "your answers are stored under the name on your invitation and used for research "
-    "on agents that learn from being stopped. Others who have watched all {all} see when "
-    "you stopped, not who you are. You may close the page at any time. You "
-    "may also withdraw at any time, on the first page: then everything is deleted, or "
-    "your stops are kept without your name, as you choose."
+    "uncomfortable. We store when you stop, the reasons you give and the times of your "
+    "answers under the name on your invitation, and use them for research on agents "
+    "that learn from being stopped. Others who have watched all {all} can see when you "
+    "stopped, but not who you are. You may close the page at any time. You may also "
+    "withdraw at any time, on the first page. You then choose whether everything is "
+    "deleted, or your stops are kept without your name."
 )
 DEFAULT_CONSENT = _CONSENT.format(things="rides of a driving game", all="rides")
 GAMES_CONSENT = _CONSENT.format(things="games that a program plays", all="games")
