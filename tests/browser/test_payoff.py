@@ -52,7 +52,7 @@ def test_the_others_and_the_model_come_at_the_end(
     assert page.evaluate(JUDGE, 4) == 4
     visitor.open("/results")
     assert page.locator(".stop-mine, .stop-mine_again").count() == 2
-    assert "When you have judged all rides" in visitor.text("#stops")
+    assert "Once you have judged all the rides" in visitor.text("#stops")
     assert page.locator(".stop-people").count() == 0
     status = page.evaluate(
         """async () => (await fetch("/api/comparison", { headers:

@@ -258,7 +258,7 @@ def test_a_used_link_says_so_before_the_consent(visit, server):
     invite = first.join("first")
     thief = visit()
     thief.page.goto(f"{server.url}/join#{invite}")
-    thief.page.wait_for_selector("#problem:has-text('used already')")
+    thief.page.wait_for_selector("#problem:has-text('already been used')")
     assert not thief.page.is_visible("#consent")
     broken = visit()
     broken.page.goto(f"{server.url}/join#abc")
