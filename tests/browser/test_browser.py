@@ -60,7 +60,7 @@ def test_joining_needs_consent_and_works_once(visit, server):
 
     thief = visit()
     thief.page.goto(f"{server.url}/join#{invite}")
-    thief.page.wait_for_selector("#problem:has-text('used already')")
+    thief.page.wait_for_selector("#problem:has-text('already been used')")
     thief.page.goto(f"{server.url}/join#{'x' * 43}")
     thief.page.reload()
     thief.page.wait_for_selector("#problem:has-text('does not work')")

@@ -11,7 +11,7 @@ def test_a_failing_server_is_said_and_does_not_keep_one_waiting(visit):
     page.route("**/api/live", lambda route: route.fulfill(status=500, json={}))
     page.click("#start")
     page.wait_for_selector(".banner:has-text('The server has a problem')")
-    page.wait_for_selector("#over-title:has-text('No ride just now')")
+    page.wait_for_selector("#over-title:has-text('No ride right now')")
     assert "try again in a minute" in visitor.text("#over-text")
     page.unroute("**/api/live")
     page.click("#start")

@@ -98,7 +98,7 @@ def test_pages_speak_of_games_and_nobody_drives(visit, bricks):
     visitor.join("reader", study="bricks")
     visitor.page.wait_for_selector("body[data-ready]")
     words = visitor.text("body")
-    assert "Agents play, you look on" in words and "games reviewed" in words
+    assert "An agent plays and you watch" in words and "games reviewed" in words
     assert "break bricks, keep the ball in play" in words
     assert "Backseat" not in words and "warm-up" not in words.lower()
     links = visitor.page.locator("header nav a:visible").all_inner_texts()

@@ -53,7 +53,7 @@ def test_somebody_downloads_their_data_and_leaves(visit, server):
     page.click("#withdraw")
     page.click("#leave")
     page.wait_for_selector("#left")
-    assert "Everything about you is deleted" in visitor.text("#left")
+    assert "Everything about you has been deleted" in visitor.text("#left")
     assert not page.is_visible("#own-data")
     assert "leaver" not in people(server) and stops(server, "leaver") == []
     assert "termdp.token" not in json.dumps(storage(page))

@@ -52,7 +52,7 @@ def test_the_others_and_the_model_come_at_the_end(
     assert page.evaluate(JUDGE, 4) == 4
     visitor.open("/results")
     assert page.locator(".stop-mine, .stop-mine_again").count() == 2
-    assert "When you have judged all rides" in visitor.text("#stops")
+    assert "Once you have judged all the rides" in visitor.text("#stops")
     assert page.locator(".stop-people").count() == 0
     status = page.evaluate(
         """async () => (await fetch("/api/comparison", { headers:
@@ -78,7 +78,7 @@ def test_the_others_and_the_model_come_at_the_end(
     assert page.locator(".compared polygon").count() == 10  # the model's curve
     for words in ("you", "other people", "the fitted model’s chance of a stop"):
         assert words in visitor.text("#legend")
-    assert "it is not about you alone" in visitor.text("#model-words")
+    assert "not just yours" in visitor.text("#model-words")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
     with page.expect_download() as download:

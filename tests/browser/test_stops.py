@@ -258,7 +258,7 @@ def test_a_used_link_says_so_before_the_consent(visit, server):
     invite = first.join("first")
     thief = visit()
     thief.page.goto(f"{server.url}/join#{invite}")
-    thief.page.wait_for_selector("#problem:has-text('used already')")
+    thief.page.wait_for_selector("#problem:has-text('already been used')")
     assert not thief.page.is_visible("#consent")
     broken = visit()
     broken.page.goto(f"{server.url}/join#abc")
@@ -269,4 +269,4 @@ def test_a_wrong_address_gets_a_page(visit, server):
     visitor = visit()
     answer = visitor.page.goto(f"{server.url}/no-such-page")
     assert answer.status == 404
-    assert "There is no such page" in visitor.text("main")
+    assert "Page not found" in visitor.text("main")

@@ -34,7 +34,7 @@ def test_three_guided_rides_that_are_not_data(visit, server):
     state(visitor, "stopped")
     page.click("#mistake")
     state(visitor, "playing")
-    assert "Taken back" in visitor.text("#hint")
+    assert "Your stop is taken back" in visitor.text("#hint")
     state(visitor, "ended")
     page.wait_for_selector("#start:enabled")
     page.keyboard.press("Enter")

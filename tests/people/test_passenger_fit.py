@@ -206,8 +206,8 @@ def test_the_folder_of_results(fitted):
         assert row["interval"][0] < row["log_likelihood"] < row["interval"][1]
     assert set(summary["supervisors"]) == {"pooled", *(p.name for p in PASSENGERS)}
     page = (fitted / "index.html").read_text()
-    assert "<h1>What made them stop</h1>" in page and "All together mind most" in page
-    assert "prefers-color-scheme: dark" in page and "Nobody was asked why" in page
+    assert "<h1>What made them stop</h1>" in page and "they mind these most" in page
+    assert "prefers-color-scheme: dark" in page and "gave are not used" in page
     for name in ("windows.svg", "calibration.svg", "moments.svg", "delays.svg"):
         drawing = (fitted / name).read_bytes()
         assert len(drawing) > 5000

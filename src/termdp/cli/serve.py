@@ -1,4 +1,4 @@
-"""`termdp serve`: people drive, ride along and stop agents, in a browser."""
+"""`termdp serve`: people drive, ride along and stop agents in a browser."""
 
 import sys
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Serve Backseat Driver to people: drive, ride along, review, see the results.
+    """Serve the web app, where people drive, ride along, review rides and see results.
 
-    The first start prints an admin token and an invite link; give the token yourself in
-    the environment variable TERMDP_ADMIN_TOKEN if you prefer.
+    The first start prints an admin link and an invite link. To choose the admin token
+    yourself, set the environment variable TERMDP_ADMIN_TOKEN.
 
     Example: termdp serve --db people.db --agents runs
     """
@@ -22,27 +22,27 @@ class Args:
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 for everybody who can reach this machine."""
+    """Address to listen on; 0.0.0.0 lets in everybody who can reach this machine."""
     port: int = 8040
     """Port to listen on."""
     agents: Path | None = None
-    """Folder with runs of Backseat Driver; scripted drivers without."""
+    """Folder with runs whose agents drive; without it, scripted drivers drive."""
     steps: int = 250
-    """Longest ride on the Ride page, in steps."""
+    """Maximum length of a ride on the Ride page, in steps."""
     trusted_proxy: tuple[str, ...] = ()
-    """Addresses or networks of reverse proxies before this server. Only they are believed
-    when they say for whom they ask (X-Forwarded-For)."""
+    """Addresses or networks of reverse proxies in front of this server. Their
+    X-Forwarded-For header is trusted; everybody else's is ignored."""
     improve: float | None = None
-    """Minutes between rounds in which a driver learns from new stops, in a process of its
-    own (docs/improve.md); none unless given."""
+    """Minutes between rounds in which a driver learns from new stops, in a separate
+    process (docs/improve.md); without it there are no rounds."""
     improve_folder: Path = Path("improve")
-    """Folder for what is learned in these rounds."""
+    """Folder for the results of these rounds."""
     workers: int = 1
-    """Processes that answer; more than one need PostgreSQL (docs/people_server.md)."""
+    """Server processes; use PostgreSQL for more than one (docs/people_server.md)."""
     token_days: float = 30
-    """How many days an invite link works, and the login that comes of it."""
+    """How many days an invite link works, and the login made with it."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Let anybody join without an invite; only on this machine."""
+    """Let anybody join without an invite; only possible on this machine."""
 
 
 @needs_people_packages()
@@ -63,13 +63,15 @@ def run(args: Args) -> None:
         check_minutes(args.improve)
 
     def on_start(opening: Opening) -> None:
-        print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
+        print(f"Backseat Driver: {opening.url}  (press Ctrl-C to stop)")
         if opening.admin_token is not None:
             print(
-                f"  admin, shown this once: {opening.url}/admin#{opening.admin_token}"
+                f"  admin link, shown once: {opening.url}/admin#{opening.admin_token}"
             )
         if opening.invite is not None:
-            print(f"  your invite, works once: {opening.url}/join#{opening.invite}")
+            print(
+                f"  your invite link, works once: {opening.url}/join#{opening.invite}"
+            )
         sys.stdout.flush()
         if warning := plain_http_warning(args.host):
             print(warning, file=sys.stderr, flush=True)

@@ -1,20 +1,20 @@
-"""`termdp studies …`: rides, and when people stopped them.
+"""`termdp studies …`: manage studies of recorded rides and people's stops.
 
 Each command is a module `termdp.cli.studies_<name>`.
 """
 
 COMMANDS = {
-    "create": "begin a study, with rides and invite links",
-    "list": "list the studies of a store",
-    "rides": "add rides of trained agents to a study",
+    "create": "create a study with rides and invite links",
+    "list": "list the studies in a store",
+    "rides": "add rides by trained agents to a study",
     "simulate": "let simulated passengers review the rides of a study",
-    "export": "write the reviews of a study as a Parquet file",
-    "import": "read such a file into a store",
-    "person": "write what is stored about one person",
-    "forget": "take one person out of a study",
+    "export": "export the reviews of a study to a Parquet file",
+    "import": "import an exported study into a store",
+    "person": "write out everything stored about one person",
+    "forget": "remove one person from a study",
     "audit": "list what was done to a store, by whom and when",
-    "backup": "write a whole store to one file, also while it is served",
-    "restore": "read a backup into a new database",
+    "backup": "copy a whole store to one file, even while it is being served",
+    "restore": "restore a backup to a new database",
     "fit": "fit an observer to the stops of a study",
     "improve": "let a driver learn from the stops of a study, round by round",
 }

@@ -11,13 +11,13 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """List what was done to a store, newest first: all but reviewing.
+    """List what was done to a store, newest first; reviews are not listed.
 
     Example: termdp studies audit comfort --db people.db
     """
 
     study: tyro.conf.Positional[str | None] = None
-    """A study's name; all studies unless given."""
+    """A study's name (default: all studies)."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False
@@ -26,7 +26,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Read and print."""
+    """Print the log."""
     from termdp.people.records import audit
     from termdp.people.records.study_store import StudyStore
 

@@ -11,16 +11,16 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Write a whole store, as it is at one moment, to a new file.
+    """Write a snapshot of a whole store to a new file.
 
-    Servers go on meanwhile. The file holds everything, logins included: keep it as safe
-    as the store.
+    Servers keep running meanwhile. The file holds everything, logins included, so keep it
+    as safe as the store.
 
     Example: termdp studies backup people-2026-05-01.backup --db people.db
     """
 
     file: tyro.conf.Positional[Path]
-    """The file to write; it appears whole or not at all."""
+    """The file to write; it is written completely or not at all."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False
@@ -29,7 +29,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Copy, and say how much."""
+    """Write the backup and print its size."""
     from termdp.people.records.backup import backup
 
     rows = backup(args.db, args.file)

@@ -1,4 +1,4 @@
-"""`termdp studies create`: a study with rides and invite links."""
+"""`termdp studies create`: a new study with rides and invite links."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Begin a study: rides to review, and an invite link for each supervisor.
+    """Create a study: rides to review, and an invite link for each supervisor.
 
     A study shows Backseat Driver, or any other environment that can be drawn.
 
@@ -22,35 +22,35 @@ class Args:
     name: tyro.conf.Positional[str]
     """The study's name: letters, digits, '.', '_', '-'."""
     env: str = "backseat"
-    """What is watched (`termdp envs`)."""
+    """The environment to show (see `termdp envs`)."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     title: str = ""
-    """Title that supervisors see; the name if left out."""
+    """Title that supervisors see (default: the name)."""
     consent: Path | None = None
-    """Text file that supervisors agree to before anything else."""
+    """File with the consent text that supervisors must agree to first."""
     rides: int = 0
-    """How many rides to add, of scripted drivers on the road, else of shipped agents and
-    one who does anything; `termdp studies rides` adds others."""
+    """How many rides to add. On the road scripted drivers drive; other games are played
+    by the shipped agents and a random player. `termdp studies rides` adds others."""
     steps: int = 200
-    """Longest ride, in steps."""
+    """Maximum length of a ride, in steps."""
     step_ms: int = 200
-    """Milliseconds that a step is shown at normal speed."""
+    """Milliseconds per step at normal speed."""
     repeat_share: float = 0.1
     """Share of rides that are shown twice, to measure consistency."""
     seed: int = 0
-    """Seed of the rides and of the supervisors' orders."""
+    """Seed for the rides and for the order in which each supervisor sees them."""
     invite: tuple[str, ...] = ()
     """Names of supervisors to invite."""
     url: str = "http://127.0.0.1:8040"
-    """Where the server will be reached; the beginning of the invite links."""
+    """The server's address; invite links start with it."""
     json: bool = False
-    """Print JSON for programs instead of lines."""
+    """Print JSON for programs instead of text."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Create, fill, invite, print."""
+    """Create the study, add rides, invite supervisors, print the links."""
     from termdp.people.driving.ride import check_steps
     from termdp.people.driving.rides import record_rides
     from termdp.people.driving.trained import usual_drivers

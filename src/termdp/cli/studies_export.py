@@ -19,7 +19,7 @@ class Args:
     study: tyro.conf.Positional[str]
     """The study's name."""
     out: tyro.conf.Positional[Path]
-    """File to write; it appears whole or not at all."""
+    """File to write; it is written completely or not at all."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False
@@ -28,7 +28,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Export and say how much."""
+    """Export the study and print its size."""
     from termdp.people.records.study_files import export_study
     from termdp.people.records.study_store import StudyStore
 

@@ -12,42 +12,42 @@ from termdp.people.extra import needs_people_packages
 if TYPE_CHECKING:
     from termdp.people.records.study_schema import StudyRecord
 
-FIT_BYTES = 16 * 2**20  # more than any fit's results
+FIT_BYTES = 16 * 2**20  # more than any fit can use
 
 
 @dataclass(frozen=True)
 class Args:
     """Fit the window classifier to a study's stops, and save it as an observer.
 
-    Windows from 5 to 70 steps and reaction delays are compared by the likelihood of
-    held-out rides. The folder of results has the observers, summary.json, figures and a
+    Windows from 5 to 70 steps and several reaction delays are compared by the likelihood
+    of held-out rides. The results folder gets the observers, summary.json, figures and a
     page. `termdp train ENV termpg --observer DIR/observer.safetensors` trains against the
-    fitted observer; ENV is what the study shows.
+    fitted observer, where ENV is the environment of the study.
 
     Example: termdp studies fit comfort --out fits/comfort
     """
 
     study: tyro.conf.Positional[str]
-    """A study's name in the store, or a Parquet file of `termdp studies export`."""
+    """A study's name in the store, or a Parquet file from `termdp studies export`."""
     db: str = "people.db"
     """File or URL of the store."""
     out: Path | None = None
-    """Folder for the results; fits/STUDY unless given."""
+    """Folder for the results (default: fits/STUDY)."""
     window: int | None = None
-    """Window of the saved observers; the chosen one unless given."""
+    """Window of the saved observers (default: the one that fits best)."""
     max_window: int = 70
     """The longest window to compare; the shortest is 5."""
     gradient_steps: int = 400
     """Gradient steps per model."""
     seed: int = 0
-    """Seed of folds, draws and intervals."""
+    """Seed for folds, batches and intervals."""
     json: bool = False
     """Print the summary as JSON."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Fit, write, say what was found."""
+    """Fit, write the results, print a summary."""
     import dataclasses
 
     from rich.console import Console
@@ -113,7 +113,7 @@ def _record(args: Args) -> tuple[str, "StudyRecord"]:
 
 
 def _remember(args: Args, out: Path) -> None:
-    """Let the Results page find the observer of a study in a store."""
+    """Tell the store where the observer is, so that the Results page finds it."""
     if args.study.endswith(".parquet"):
         return
     from termdp.people.records.study_store import StudyStore

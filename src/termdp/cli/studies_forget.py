@@ -1,4 +1,4 @@
-"""`termdp studies forget`: one person leaves a study."""
+"""`termdp studies forget`: remove one person from a study."""
 
 import json
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Take a person out of a study for good: reviews, drives, rides made for them, login.
+    """Remove a person from a study for good: reviews, drives, live rides, login.
 
-    Exports, fits and backups made before are files elsewhere: delete them yourself.
+    Earlier exports, fits and backups are separate files: delete them yourself.
 
     Example: termdp studies forget comfort ann --db people.db
     """
@@ -31,7 +31,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Forget, and say what is gone."""
+    """Remove the person and print what was deleted."""
     import dataclasses
 
     from termdp.people.records.study_store import StudyStore

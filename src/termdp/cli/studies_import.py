@@ -1,4 +1,4 @@
-"""`termdp studies import`: a study from its file."""
+"""`termdp studies import`: read an exported study into a store."""
 
 import json
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Read a file of `termdp studies export` into a store; every row is checked.
+    """Read a file from `termdp studies export` into a store; every row is checked.
 
     Example: termdp studies import comfort.parquet --db other.db
     """
 
     file: tyro.conf.Positional[Path]
-    """The file."""
+    """The exported file."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     name: str | None = None
-    """Another name for the study."""
+    """A new name for the study."""
     json: bool = False
     """Print JSON for programs."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Import and say what."""
+    """Import the study and print its counts."""
     from termdp.people.records.study_files import import_study
     from termdp.people.records.study_store import StudyStore
 

@@ -21,13 +21,13 @@ MOST_ROUNDS = 1000
 
 @dataclass(frozen=True)
 class Args:
-    """Let a driver learn from all stops of a study so far, and drive again: one round.
+    """Do one round: a driver learns from all stops of a study so far, and drives again.
 
-    A round fits an observer to the stops, trains the last driver on under it, and adds
-    new rides to the study, half by the new driver and half by earlier ones, mixed. Then
-    supervisors review again (`termdp serve`). A round that was interrupted goes on where
-    it was. With --simulated five SIMULATED passengers review between the rounds, and
-    --rounds runs on by itself.
+    A round fits an observer to the stops, continues the training of the last driver under
+    it, and adds new rides to the study: half by the new driver, half by earlier ones, in
+    mixed order. Then supervisors review again (`termdp serve`). An interrupted round
+    continues where it left off. With --simulated, five SIMULATED passengers review
+    between rounds, so that several --rounds can run in a row.
 
     Example: termdp studies improve comfort
     """
@@ -37,38 +37,38 @@ class Args:
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     rounds: int = 1
-    """How many rounds; more than one needs --simulated."""
+    """Number of rounds; more than one needs --simulated."""
     simulated: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let simulated passengers review all rides, before each round and at the end."""
     driver: Path | None = None
-    """Run of the environment to begin with; without, one is trained, unobserved."""
+    """A run to start from; by default a driver is trained without an observer."""
     out: Path | None = None
-    """Folder for the rounds of this study; improve/STUDY unless given."""
+    """Folder for the rounds of this study (default: improve/STUDY)."""
     method: str = RoundSettings.method
-    """How drivers are trained (`termdp methods`); oracle is told the fitted costs."""
+    """Training method (see `termdp methods`); oracle is told the fitted costs."""
     steps: int = RoundSettings.steps
-    """Steps of training in each round."""
+    """Training steps in each round."""
     start_steps: int = RoundSettings.start_steps
-    """Steps of training of the first driver."""
+    """Training steps of the first driver."""
     rides: int = RoundSettings.rides
-    """Rides that are added in each round."""
+    """Rides added in each round."""
     ride_steps: int = RoundSettings.ride_steps
-    """Longest ride, in steps."""
+    """Maximum length of a ride, in steps."""
     window: int = RoundSettings.window
     """Steps that the fitted observer remembers."""
     delay: int | None = RoundSettings.delay
-    """Reaction delay in steps; the one that explains held-out rides best unless given."""
+    """Reaction delay in steps (default: the one that explains held-out rides best)."""
     gradient_steps: int = RoundSettings.gradient_steps
     """Gradient steps of the observer's fit."""
     seed: int = RoundSettings.seed
-    """Seed of fits, training, roads and simulated passengers."""
+    """Seed for fits, training, roads and simulated passengers."""
     json: bool = False
     """Print JSON for programs."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Do the rounds, and say what came of them."""
+    """Do the rounds and print their results."""
     from rich.console import Console
 
     from termdp.people.improving.rounds import improve
@@ -82,12 +82,12 @@ def run(args: Args) -> None:
     if args.rounds > 1 and not args.simulated:
         raise ValueError(
             f"expected one round at a time, got {args.rounds}: people review between "
-            "the rounds; with --simulated passengers they run on by themselves"
+            "rounds; only with --simulated can several run in a row"
         )
     settings = _settings(args)
     out = args.out or Path("improve") / args.study
     with StudyStore.open(args.db) as store:
-        store.study(args.study)  # refuse a wrong name before anything is begun
+        store.study(args.study)  # refuse a wrong name before anything starts
         server: AbstractContextManager[Any] = nullcontext(None)
         if args.simulated:
             server = own_server(args.db)
@@ -117,7 +117,7 @@ def _settings(args: Args) -> RoundSettings:
 def _let_review(
     args: Args, store: "StudyStore", service: Any, tell: "Callable[[str], None]"
 ) -> None:
-    """Simulated passengers review what they have not seen, if they are asked to."""
+    """Let simulated passengers review the rides they have not seen, if asked for."""
     if service is None:
         return
     from termdp.people.records.rounds import rounds_of
@@ -148,7 +148,7 @@ def _sentence(done: dict[str, Any]) -> str:
     return (
         f"{done['study']}: round {done['round']} learned from {done['stops']} stops in "
         f"{done['reviews']} reviews (reaction delay {done['reaction_delay']} steps) and "
-        f"added {done['rides']} rides; kept in {done['folder']}"
+        f"added {done['rides']} rides; saved in {done['folder']}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`termdp studies list`: the studies of a store."""
+"""`termdp studies list`: the studies in a store."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """List the studies of a store: rides, supervisors, reviews, stops.
+    """List the studies in a store with their rides, supervisors, reviews and stops.
 
     Example: termdp studies list --db people.db
     """
@@ -24,7 +24,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Read and print."""
+    """Print the table."""
     from termdp.people.records.study_store import StudyStore
 
     with StudyStore.open(args.db) as store:

@@ -1,4 +1,4 @@
-"""`termdp studies person`: what is stored about one person."""
+"""`termdp studies person`: everything stored about one person."""
 
 import json
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Write what is stored about a person into a new folder: person.json, consent.txt.
+    """Write what is stored about a person to a new folder: person.json, consent.txt.
 
-    It is theirs to have; see docs/responsible_use.md.
+    They have a right to it; see docs/responsible_use.md.
 
     Example: termdp studies person comfort ann --out ann
     """
@@ -32,7 +32,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Write, and say how much."""
+    """Write the folder and print how many reviews it holds."""
     from termdp.people.records.study_store import StudyStore
     from termdp.people.records.withdrawal import write_person
 

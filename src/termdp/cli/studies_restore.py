@@ -1,4 +1,4 @@
-"""`termdp studies restore`: a backup becomes a store again."""
+"""`termdp studies restore`: make a store from a backup."""
 
 import json
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Read a backup into a new database, of either kind.
+    """Read a backup into a new SQLite or PostgreSQL database.
 
-    Only your own backups: they bring logins. Files of others are for `studies import`.
-    Whoever withdrew after the backup was made is in it again: forget them again.
+    Restore only your own backups, because they contain logins; for files from others use
+    `studies import`. People who withdrew after the backup are in it again: remove them
+    again with `studies forget`.
 
     Example: termdp studies restore people-2026-05-01.backup --db new.db
     """
 
     file: tyro.conf.Positional[Path]
-    """A file of `termdp studies backup`."""
+    """A file from `termdp studies backup`."""
     db: str
     """File or URL of the new store (postgresql+psycopg://user@host/name)."""
     json: bool = False
@@ -29,7 +30,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Copy, and say how much."""
+    """Restore the backup and print its size."""
     from termdp.people.records.backup import restore
     from termdp.people.records.database import url_without_password
 

@@ -1,4 +1,4 @@
-"""`termdp studies rides`: rides of agents on their way to expertise, and others."""
+"""`termdp studies rides`: rides by agents at all stages of their training."""
 
 import json
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Add rides to a study, driven by snapshots of agents trained without an observer.
 
-    Every driver drives equally often, each ride with a seed of its own. Train an agent
+    All drivers drive equally often, and every ride has its own seed. Train an agent
     with: termdp train backseat pg --no-observer --snapshots 12 --out runs/driver
-    Also shipped agents (`termdp agents`) and random can drive. The study is begun if
-    there is none of this name.
+    Shipped agents (`termdp agents`) and random can drive too. If the study does not
+    exist, it is created.
 
     Example: termdp studies rides comfort --agents runs/driver --count 5000
     Example: termdp studies rides bricks --env breakout --agents random breakout/pg
@@ -25,24 +25,24 @@ class Args:
     study: tyro.conf.Positional[str] = "rides"
     """The study's name."""
     agents: tuple[str, ...] = ("runs",)
-    """Who drives: folders of runs with snapshots, files or names of agents, random."""
+    """Who drives: run folders with snapshots, files or names of agents, or random."""
     env: str | None = None
-    """What a new study shows, backseat unless given; an existing one keeps its own."""
+    """Environment of a new study (default: backseat); an existing study keeps its own."""
     count: int = 5000
-    """How many rides."""
+    """Number of rides to add."""
     steps: int = 200
-    """Longest ride, in steps."""
+    """Maximum length of a ride, in steps."""
     db: str = "people.db"
     """File or URL of the store."""
     seed: int = 0
-    """Seed of the roads."""
+    """Seed for the roads."""
     json: bool = False
     """Print JSON for programs."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Drive and store."""
+    """Record the rides and store them."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -95,12 +95,12 @@ def run(args: Args) -> None:
 
 
 def _env(args: Args) -> str:
-    """The environment of the study, or of the one that is to be begun."""
+    """The environment of the study, or of the one to be created."""
     from termdp.people.driving.ride import BACKSEAT, studied
     from termdp.people.records.study_store import StudyStore
 
     known = {}
-    if "://" in args.db or Path(args.db).exists():  # else nothing is begun yet
+    if "://" in args.db or Path(args.db).exists():  # otherwise there is no store yet
         with StudyStore.open(args.db) as store:
             known = {row["name"]: row["env"] for row in store.studies()}
     env = args.env or known.get(args.study, BACKSEAT)

@@ -1,4 +1,4 @@
-"""`termdp studies simulate`: simulated people review rides as people do."""
+"""`termdp studies simulate`: simulated passengers review rides as people do."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Let five SIMULATED passengers review a study's rides, over the server's interface.
+    """Let five SIMULATED passengers review a study's rides through a server.
 
     No human is involved: the passengers are programs with rules, patience, memory,
-    reaction times and lapses (docs/passengers.md). In other games than Backseat Driver
-    they mind what the game's own observer minds (docs/people_games.md). Without --url a
-    server is started for the purpose; with it, the admin token is read from
+    reaction times and lapses (docs/passengers.md). In games other than Backseat Driver
+    they mind what the game's own observer minds (docs/people_games.md). Without --url, a
+    temporary server is started; with it, the admin token is read from
     TERMDP_ADMIN_TOKEN.
 
     Example: termdp studies simulate comfort --stops 512
@@ -26,20 +26,20 @@ class Args:
     study: tyro.conf.Positional[str]
     """The study's name; it needs rides (`termdp studies rides`)."""
     db: str = "people.db"
-    """File or URL of the store, for a server of its own."""
+    """File or URL of the store that the temporary server uses."""
     url: str | None = None
-    """A running server to use instead."""
+    """Address of a running server to use instead."""
     stops: int = 512
-    """Stops to collect, all passengers together."""
+    """Stops to collect, over all passengers."""
     seed: int = 0
-    """Seed of the passengers' randomness."""
+    """Seed for the passengers."""
     json: bool = False
     """Print JSON for programs."""
 
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Collect, and say how many."""
+    """Collect the stops and print how many there are."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -119,7 +119,7 @@ class Replay:
 def game(env: str = BACKSEAT) -> Any:
     """The game that rides of an environment are played on."""
     studied(env)
-    # Its arrays are numbers, also if it is first asked for while a program is compiled.
+    # Its arrays must be concrete, even if it is first made while a program is compiled.
     with jax.ensure_compile_time_eval():
         found, _ = make(env, observer=False)
     for name in ("reset_env", "step_env"):
@@ -133,12 +133,12 @@ def game(env: str = BACKSEAT) -> Any:
 
 
 def step_key(seed: Any, step: Any) -> jax.Array:
-    """All that is random on the road in one step."""
+    """The random key of the road in one step."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 0), step)
 
 
 def driver_key(seed: Any, step: Any) -> jax.Array:
-    """All that is random in the driver in one step."""
+    """The random key of the driver in one step."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), step)
 
 
@@ -159,7 +159,7 @@ def record_many(driver: Driver, seeds: Sequence[int], max_steps: int) -> list[Ri
 def record_with_ends(
     driver: Driver, seeds: Sequence[int], max_steps: int
 ) -> list[tuple[Ride, bool]]:
-    """As `record_many`, each ride with whether it ends in a crash."""
+    """Like `record_many`, and for each ride whether it ends in a crash."""
     for seed in seeds:
         check_seed(seed)
     check_steps(max_steps)
@@ -215,7 +215,7 @@ def record_rides(
 
 
 def replay(ride: Ride) -> Replay:
-    """Play a ride again, to the same bits."""
+    """Play a ride again, bit for bit."""
     (played,) = replay_many([ride])
     return played
 

@@ -1,4 +1,4 @@
-"""Trained agents as drivers: from run folders, files and names to people's rides.
+"""Trained agents as drivers: loaded from run folders, files or names.
 
 An agent sees what it saw in training (costs included, where its method uses them), but
 nobody stops it: stopping is left to people.
@@ -90,7 +90,7 @@ class AgentDriverModel:
 
 
 def agent_driver(name: str, agent: Agent, env: str = BACKSEAT) -> Driver:
-    """An agent as a driver of that name; refused if it knows another environment."""
+    """An agent as a driver with a name; refused if trained on another environment."""
     there, params = place_of(agent)
     card = agent.card
     mine, wanted = getattr(there, "game_env", there), game(env)
@@ -113,7 +113,7 @@ def agent_driver(name: str, agent: Agent, env: str = BACKSEAT) -> Driver:
 
 
 class OtherGameError(ValueError):
-    """An agent knows another game than the one that is asked for."""
+    """An agent was trained on another game than the one asked for."""
 
 
 def _plays_alike(mine: Any, wanted: Any) -> bool:
@@ -165,9 +165,9 @@ def drivers_in(folder: str | Path, env: str = BACKSEAT) -> list[Driver]:
 
 
 def usual_drivers(env: str = BACKSEAT) -> list[Driver]:
-    """Who drives where nobody was chosen.
+    """The default drivers of an environment.
 
-    Planners on a road; elsewhere one who does anything, and the shipped agents.
+    Planners on a road; in other games a random player and the shipped agents.
     """
     if env in ROADS:
         return [dataclasses.replace(scripted_driver(s), env=env) for s in STYLES]

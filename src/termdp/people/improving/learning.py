@@ -1,8 +1,8 @@
-"""What a round learns of a study's supervisors: one observer that speaks for all.
+"""What a round learns about a study's supervisors: one observer that stands for all.
 
-A model of everybody at once (`pooled`) is soft: what alarms one leaves another cold. So
-each supervisor with enough stops has a model of their own, and a driver is trained under
-their sum (`together`): as if all of them sat in the car, each minding their own things.
+A single model of everybody (`pooled`) blurs their differences: what alarms one does not
+bother another. So each supervisor with enough stops gets their own model, and a driver
+is trained under the sum (`together`), as if all of them sat in the car.
 """
 
 import dataclasses
@@ -71,9 +71,9 @@ def round_observers(
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """All of them in one car: costs in shares of each one's bias, added up.
+    """The sum of all supervisors' costs, each divided by the supervisor's bias.
 
-    It is the sum of networks, so it is an ensemble as each of them is.
+    A sum of networks is an ensemble of networks again.
     """
     if len(observers) == 1:
         return observers[0]

@@ -5,9 +5,9 @@
     improve/STUDY/round-01/fit/          observer.safetensors, fit.json
     improve/STUDY/round-01/driver/       the driver that was trained under it, as a run
 
-A round counts when the store has it, which is one transaction. A folder that the store
-does not know was left by a round that ended early: the next one goes on with it if it is
-planned alike, and begins anew otherwise.
+A round counts once it is in the store, which takes one transaction. A folder that the
+store does not know was left by a round that ended early. The next round continues in it
+if it has the same plan, and otherwise starts over.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ class RoundFolder:
         return self.path / "fit" / "observer.safetensors"
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Make the folder, or go on in it if it was planned alike."""
+        """Make the folder, or continue in it if it has the same plan."""
         file = self.path / "plan.json"
         if _read(file) == plan:
             return
@@ -66,11 +66,11 @@ class RoundFolder:
         write_json(file, plan)
 
     def fit(self) -> dict[str, Any] | None:
-        """What was fitted; None if nothing was yet."""
+        """The finished fit; None if there is none yet."""
         return _read(self.path / "fit" / "fit.json")
 
     def keep_fit(self, observer: Observer, facts: dict[str, Any]) -> None:
-        """Write the observer and what is known of it, both or neither."""
+        """Write the observer and the facts about its fit, both or neither."""
         with draft_of(self.path / "fit") as draft:
             draft.mkdir()
             save_observer(draft / "observer.safetensors", observer, facts)
@@ -81,19 +81,19 @@ class RoundFolder:
         return (self.run / "summary.json").exists()
 
     def can_resume(self) -> bool:
-        """Whether the driver's training left something to go on with."""
+        """Whether the driver's training left something to continue from."""
         if not (self.run / "config.json").exists():
             return False
         folder, _ = RunFolder.open(self.run)
         return bool(checkpoint.complete(folder.checkpoints))
 
     def clear_run(self) -> None:
-        """Take away what was left before the first checkpoint."""
+        """Remove what a run left before its first checkpoint."""
         if self.run.exists():
             shutil.rmtree(self.run)
 
     def copy_run(self, source: Path) -> None:
-        """Take another run as this round's driver."""
+        """Copy another run to be this round's driver."""
         self.path.mkdir(parents=True, exist_ok=True)
         with draft_of(self.run) as draft:
             shutil.copytree(source, draft)

@@ -1,7 +1,7 @@
-"""One round: fit to all stops so far, train the driver on, record rides, ask again.
+"""One round: fit an observer to all stops so far, train the driver, record new rides.
 
-Nothing of a round is in the study before all of it is: `records.rounds.add_round` is one
-transaction. A round that was killed goes on where it was (`round_folder`).
+A round enters the study all at once: `records.rounds.add_round` is one transaction. A
+round that was killed continues where it left off (`round_folder`).
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ def improve(
     settings: RoundSettings,
     on_progress: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
-    """Do one round; returns what came of it.
+    """Do one round; returns a summary of it.
 
     Args:
         store: where the study is.
@@ -85,7 +85,7 @@ def improve(
 
 
 def _check_driver(run: Path, env: str) -> None:
-    """Refuse what cannot drive here, and what is still being trained."""
+    """Refuse runs that cannot drive here, and runs still being trained."""
     drivers_of_run(run, env)
     if not (run / "summary.json").exists():
         raise ValueError(
@@ -95,7 +95,7 @@ def _check_driver(run: Path, env: str) -> None:
 
 
 def _check_news(store: StudyStore, study: str, done: list[Round]) -> None:
-    """Without enough reviews, and new ones, there is nothing to learn."""
+    """Refuse a round without enough reviews, or without new ones."""
     (row,) = [row for row in store.studies() if row["name"] == study]
     check_counts(row["reviews"], row["stops"], study)
     if done and row["reviews"] <= done[-1].reviews:
@@ -112,7 +112,7 @@ def _before(
     plan: dict[str, Any],
     on_progress: Callable[[str], None],
 ) -> RoundFolder:
-    """The driver to go on with: the last one, or the first of all."""
+    """The driver to continue from: the last round's, or the first driver."""
     if done:
         last = RoundFolder(folder, done[-1].number)
         if str(last.path) != done[-1].folder or not last.is_trained():
@@ -236,7 +236,7 @@ def _row(here: RoundFolder, name: str, fit: dict[str, Any] | None) -> Round:
 
 
 def _free_name(name: str, taken: set[str]) -> str:
-    """A name that nobody in the study has: it may have been imported with its rides."""
+    """A driver's name that is new to the study, which may have imported rides."""
     found, count = name, 1
     while found in taken:
         count += 1

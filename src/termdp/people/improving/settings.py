@@ -1,4 +1,4 @@
-"""How a round goes: numbers that the command line and programs give."""
+"""The settings of a round, for the command line and for programs."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ _MOST_STEPS = 10**9
 
 @dataclasses.dataclass(frozen=True)
 class RoundSettings:
-    """How a round goes.
+    """The settings of a round.
 
     Attributes:
         driver: a run of the study's environment to begin with; None trains one,
@@ -40,7 +40,7 @@ class RoundSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, before anything is done."""
+        """Refuse settings that cannot work, before anything is done."""
         for name, least, most in (
             ("steps", 1, _MOST_STEPS),
             ("start_steps", 1, _MOST_STEPS),

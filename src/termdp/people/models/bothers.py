@@ -1,9 +1,9 @@
 """What bothers a person: what had happened shortly before their stops.
 
-Nobody says why they stop. So it is counted how often each kind of discomfort came within
-the last second before a stop, and how often within a second before any moment watched.
-What comes before stops more often than before any moment is a likely reason. It is no
-proof: two things may go together.
+People need not say why they stop. So we count how often each kind of discomfort came
+within the last second before a stop, and how often within a second before any moment
+watched. What comes before stops more often than before other moments is a likely
+reason. It is no proof, because two things may go together.
 
 Four of the simulated passengers mind one thing above all. In random samples of 40 of
 their rides it was among the first two found in 91% to 100% of samples, and the very
@@ -21,7 +21,7 @@ from termdp.envs.passenger_cost import PERCEPT_NAMES
 from termdp.people.models.showing_data import noticed_in
 
 SECONDS_BEFORE = 1.0
-# With fewer stops nothing is said.
+# With fewer stops we say nothing.
 MIN_STOPS = 3
 # In words for people, each with the percepts that it is made of (any of them).
 DISCOMFORTS: dict[str, tuple[str, ...]] = {
@@ -109,7 +109,7 @@ def _stands_out(own: float | None, usual: float, stops: int) -> bool:
 def _differences(
     mine: Sequence[float | None], usual: Sequence[float | None]
 ) -> list[float]:
-    """How much rarer each is before the own stops than before any moment."""
+    """How much rarer each is before the person's stops than before any moment."""
     return [(base or 0.0) - (own or 0.0) for own, base in zip(mine, usual, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""How uneasy an observer gets during a recorded ride, step by step."""
+"""An observer's discomfort during a recorded ride, step by step."""
 
 from typing import NamedTuple
 
@@ -59,7 +59,9 @@ def discomfort(
         for x in (observations, actions)
     ]
     if jax.tree_util.all_leaves([observer.cost]):
-        found = _along(observer, *padded)  # a plain function compiles each time anew
+        found = _along(
+            observer, *padded
+        )  # a plain function would be compiled anew each time
     else:
         found = _compiled(observer, *padded)
     return Discomfort(*(np.asarray(x, np.float32)[:length] for x in found))

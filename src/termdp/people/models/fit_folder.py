@@ -35,7 +35,7 @@ _CAPTIONS = {
 
 
 def check_new(folder: Path) -> None:
-    """Refuse a folder that has something in it."""
+    """Refuse a folder that exists and is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(
             f"expected a new folder for the results, but {folder} exists: choose "
@@ -44,7 +44,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
-    """Write everything; the folder appears whole or not at all. Returns the summary."""
+    """Write the results, completely or not at all; returns the summary."""
     check_new(folder)
     summary = summarise(study, fit, seed)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def write_results(folder: Path, study: str, fit: StudyFit, seed: int) -> dict[st
 
 
 def observer_name(name: str) -> str:
-    """The file of one observer; a name that a disk might refuse becomes a digest."""
+    """One observer's file name; a name that a disk might refuse becomes a digest."""
     if name == POOLED:
         return "observer.safetensors"
     plain = name if name.isascii() else sha256(name.encode()).hexdigest()[:16]
@@ -74,7 +74,7 @@ def observer_name(name: str) -> str:
 
 
 def summarise(study: str, fit: StudyFit, seed: int) -> dict[str, Any]:
-    """What was found, as plain data."""
+    """The findings as plain data."""
     _, best = fit.windows.bootstrap(seed)
     groups = {POOLED: fit.pooled, **{group.name: group for group in fit.groups}}
     return {
@@ -151,10 +151,10 @@ def _page(summary: dict[str, Any], figures: Path) -> Page:
         contents=True,
     )
     page.paragraph(
-        "People watched rides and stopped them when they had enough. Here a model of "
+        "People watched rides and stopped them when they felt wrong. Here a model of "
         "each of them was fitted to when they stopped: every step has a cost, costs add "
         "up over what is remembered, and the larger the sum, the likelier the stop. "
-        "Nobody was asked why."
+        "The reasons that people gave are not used."
     )
     page.findings(findings(summary))
 
@@ -184,7 +184,7 @@ def findings(summary: dict[str, Any]) -> list[str]:
     minds = [row for row in summary["supervisors"][POOLED]["minds"] if _is_bad(row)]
     if minds:
         names = ", ".join(row["percept"] for row in minds[:3])
-        found.append(f"All together mind most: {names}.")
+        found.append(f"Taken together, they mind these most: {names}.")
     return [*found, _memory_words(summary), _delay_words(summary)]
 
 

@@ -1,4 +1,4 @@
-"""From a study's showings to fitted observers: the whole of `termdp studies fit`."""
+"""From a study's showings to fitted observers: what `termdp studies fit` does."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ def check_enough(showings: Sequence[ShowingData], name: str) -> None:
 
 
 def check_counts(reviews: int, stops: int, name: str) -> None:
-    """The same by the numbers alone."""
+    """The same check, given only the numbers."""
     if reviews < MIN_REVIEWS:
         raise ValueError(
             f"expected at least {MIN_REVIEWS} reviewed rides in study {name}, got "

@@ -1,8 +1,9 @@
-"""What a supervisor notices of a step, and the cost that is made of it.
+"""What a supervisor notices in a step, and the cost computed from it.
 
-A few hundred stops teach a model only what it can notice. On a road that is percepts
-(`termdp.envs.passenger_cost`), on a board where the player is and what is near
-(`termdp.boards`), elsewhere the observation's numbers, and what was done.
+A few hundred stops are too few to learn from raw observations, so models get less. On a
+road they get percepts (`termdp.envs.passenger_cost`), on a board where the player is
+and what is near (`termdp.boards`), elsewhere the observation's numbers. Except on a
+road, they also get the action.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from termdp.people.models.showing_data import ShowingData, noticed_in
 
 
 class Senses(Protocol):
-    """How supervisors of an environment see it; hashable or not, it is never compiled."""
+    """How supervisors see an environment; never compiled, need not be hashable."""
 
     @property
     def spec(self) -> ActionSpec:
@@ -32,7 +33,7 @@ class Senses(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What there may be to notice, in words."""
+        """Names of what can be noticed."""
 
     def notice(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """What there was to notice in each step, `[t, K]`."""
@@ -49,7 +50,7 @@ class Senses(Protocol):
 
 @dataclass(frozen=True)
 class RoadSenses:
-    """A passenger's: percepts, which are of observation and action."""
+    """A passenger's senses: percepts, computed from observation and action."""
 
     road: Road
 
@@ -61,11 +62,11 @@ class RoadSenses:
         return noticed_in(self.road, observations, actions)
 
     def act(self, actions: np.ndarray) -> np.ndarray:
-        """Nothing: percepts have said it."""
+        """No actions: percepts include them already."""
         return np.zeros(len(actions), np.int32)
 
     def felt(self, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
-        """Percepts are truths."""
+        """Percepts as booleans."""
         return noticed.astype(bool)
 
     def cost(self, weights: Any, scale: Any, network: CostNetwork) -> PassengerCost:
@@ -75,13 +76,13 @@ class RoadSenses:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSenses:
-    """An onlooker's: columns of a board or of a vector, and the action.
+    """An onlooker's senses: columns of a board or of a vector, and the action.
 
     Attributes:
-        columns: what is read.
-        choices: what actions are called.
-        centre: what is taken off each column, `[K]`.
-        spread: what it is then divided by, `[K]`.
+        columns: what is read from an observation.
+        choices: names of the actions.
+        centre: subtracted from each column, `[K]`.
+        spread: then divides each column, `[K]`.
     """
 
     columns: Columns
@@ -125,7 +126,7 @@ class ColumnSenses:
 
 
 def senses_of(env: str, showings: Sequence[ShowingData]) -> Senses:
-    """How an environment is seen; numbers are scaled by what was shown."""
+    """The senses for an environment; numbers are scaled by what was shown."""
     played = game(env)
     if env in ROADS:
         return RoadSenses(played.road)

@@ -1,10 +1,10 @@
-"""Which window and which delay: by the likelihood of rides that a model has not seen.
+"""Choose window and delay by the likelihood of rides that a model has not seen.
 
 Every ride is held out once, with all its showings. Supervisors differ in patience: one
-who has borne much without a stop is likely a patient one. A pooled model mistakes that
-for forgetting and would choose too short a window. So each supervisor with enough stops
-gets a model of their own. The chosen window is the one under which these models explain
-the held-out showings best, all supervisors together.
+who has put up with a lot without stopping is probably patient. A pooled model mistakes
+that for forgetting and would choose too short a window. So each supervisor with enough
+stops gets their own model. The chosen window is the one under which these models, taken
+together, explain the held-out showings best.
 """
 
 import dataclasses

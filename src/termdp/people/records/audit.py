@@ -1,8 +1,8 @@
-"""Who did what to a store, and when: everything but reviewing.
+"""Who did what to a store, and when; reviews are not logged.
 
-An entry is written in the same transaction as what it tells of, so there is never one
-without the other. It holds no network addresses. When somebody withdraws, their name
-leaves the entries about them.
+An entry is written in the same transaction as the change it describes, so there is
+never one without the other. It holds no network addresses. When somebody withdraws,
+their name is removed from the entries about them.
 """
 
 import getpass
@@ -19,7 +19,7 @@ WITHDRAWN = "(withdrawn)"
 
 
 def this_user() -> str:
-    """Who runs this program, for what commands do."""
+    """The user who runs this program, for entries made by commands."""
     try:
         return f"{getpass.getuser()} (command)"
     except (KeyError, OSError):  # a user without a name, as in some containers

@@ -3,8 +3,8 @@
 A transaction that has returned is on disk: SQLite runs with a write-ahead log and
 `synchronous=FULL`, PostgreSQL with its own default of `synchronous_commit=on`.
 
-Of all programs one transaction writes at a time: SQLite knows no other way, PostgreSQL is
-told so, since jobs that are committed together would wait for each other's rows.
+Only one transaction writes at a time, across all programs. SQLite works no other way.
+PostgreSQL is told to, since jobs committed together would wait for each other's rows.
 """
 
 import sqlite3
@@ -114,7 +114,7 @@ class Database:
             yield session
 
     def scrub(self) -> bool:
-        """Let nothing remain on disk of what was deleted, as far as we can reach it.
+        """Remove what was deleted from the disk, as far as we can.
 
         SQLite overwrites deleted rows (`secure_delete`); its log is emptied here.
         PostgreSQL only marks them; its tables are cleared here.
@@ -232,14 +232,14 @@ def _file(url: URL) -> Path | None:
 
 
 def _make_private(url: URL) -> None:
-    """A new file is for its owner alone from its first byte."""
+    """Create a new file that only its owner can read."""
     path = _file(url)
     if path is not None and path.parent.is_dir() and not path.exists():
         path.touch(mode=0o600)
 
 
 def _keep_private(url: URL) -> None:
-    """So is an old one that was made without care; its log is as private as it is."""
+    """Make an existing file and its logs readable only for their owner."""
     path = _file(url)
     for part in () if path is None else (path, *_logs(path)):
         with suppress(FileNotFoundError, PermissionError):

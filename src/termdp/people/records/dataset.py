@@ -2,12 +2,12 @@
 
 The columns are for analysis. The file's metadata hold what a store needs: the study's
 texts, whole rides with seeds and actions, reasons. The rows follow from the metadata by
-playing the rides again, so an import checks every row against the game. docs/people.md
-describes both.
+playing the rides again, so an import checks every row against the game. people_data.md
+in docs/ describes both.
 
-Files come from others. Nothing is unpacked before `parquet_pages` has found how large it
-will be, nothing is believed that `study_schema` does not allow, and rows are compared one
-showing at a time: reading takes at most 40 bytes of memory per byte of the file.
+Files may come from anybody. Nothing is unpacked before `parquet_pages` knows how large
+it will be, `study_schema` refuses everything it does not know, and rows are compared
+one showing at a time. Reading takes at most 40 bytes of memory per byte of the file.
 """
 
 import contextlib
@@ -211,7 +211,7 @@ def _showing_rows(
 
 
 def read_record(path: Path) -> StudyRecord:
-    """A file's record alone: fast, its rows are not looked at."""
+    """Read only a file's record; this is fast, because its rows are not checked."""
     with _opened(path) as (file, _):
         return _record(path, file.schema_arrow)
 
@@ -279,7 +279,7 @@ def _record(path: Path, schema: pa.Schema) -> StudyRecord:
 
 
 def _check_size(path: Path, num_rows: int, record: StudyRecord) -> None:
-    """The file must have as many rows as its record says, and not for nothing."""
+    """Refuse a file whose rows do not match its record, or too many for its size."""
     wanted = sum(showing.num_steps for showing in record.showings)
     if wanted > MAX_ROWS_PER_BYTE * path.stat().st_size:
         raise _differs(path, f"{wanted} steps were shown, too many for so small a file")

@@ -1,10 +1,10 @@
-"""What a Parquet file says about itself, read before anybody believes it.
+"""Check what a Parquet file says about itself before it is unpacked.
 
-A Parquet file is unpacked by what it says about itself. A few hundred kilobytes can say
-that they are gigabytes, and some values end the reader's whole process. So its tables
-(Thrift's compact protocol) are read here first: how many entries the footer has, where
-its columns lie, and for every page how large it will be and how it is packed. What no
-export of termdp needs is refused.
+Readers trust a Parquet file's own description. A few hundred kilobytes can claim to be
+gigabytes, and some values crash the reader's whole process. So its tables (in Thrift's
+compact protocol) are read here first: how many entries the footer has, where its
+columns lie, and for every page how large it will be and how it is packed. Anything that
+no export of termdp needs is refused.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What is shown to whom and what they say about it, in a transaction of the caller.
+"""What is shown to whom, and their answers, in a transaction of the caller.
 
 The server commits many answers at once (`server.writer`), so each function here works in
 a transaction that somebody else ends.
@@ -172,7 +172,7 @@ def record_mistake(
 def record_reason(
     session: Session, supervisor_id: int, showing_id: int, reason: str
 ) -> None:
-    """Say afterwards why."""
+    """Add the reason to a review."""
     review = own_showing(session, supervisor_id, showing_id).review
     if review is None:
         raise ConflictError("expected a reviewed ride, got one without stop or end")
@@ -195,7 +195,7 @@ def record_drive(session: Session, supervisor_id: int, drive: Drive) -> Drive:
 
 
 def _check_moment(step: int, last: int, crashed: bool) -> None:
-    """A stop must come before the ride's own end; a crash comes before a stop."""
+    """Refuse a stop after the ride's own end, or in the step in which it crashes."""
     if step > last:
         raise ConflictError(
             f"this ride is over after step {last}: a stop at {step} comes too late"
@@ -209,10 +209,10 @@ def _check_moment(step: int, last: int, crashed: bool) -> None:
 def _check_was_seen(
     step: int, step_ms: int, speed: float, shown_ms: int | None, now: int
 ) -> None:
-    """Nobody has seen a step that was not on screen yet.
+    """Refuse a review of a step that cannot have been on screen yet.
 
-    Counted is from when the ride was fetched, at the fastest speed that the page has:
-    the speed may have been changed on the way.
+    The time counts from when the ride was fetched, at the page's fastest speed, because
+    the speed may have been changed during the ride.
     """
     if shown_ms is None:
         raise ValueError(

@@ -84,12 +84,12 @@ WITHDRAWN = "withdrawn-"
 KINDS = ("person", "simulated")
 _CONSENT = (
     "You will watch short {things} and stop those that make you feel "
-    "uncomfortable. The moments of your stops, the reasons you give and the times of "
-    "your answers are stored under the name on your invitation and used for research "
-    "on agents that learn from being stopped. Others who have watched all {all} see when "
-    "you stopped, not who you are. You may close the page at any time. You "
-    "may also withdraw at any time, on the first page: then everything is deleted, or "
-    "your stops are kept without your name, as you choose."
+    "uncomfortable. We store when you stop, the reasons you give and the times of your "
+    "answers under the name on your invitation, and use them for research on agents "
+    "that learn from being stopped. Others who have watched all {all} can see when you "
+    "stopped, but not who you are. You may close the page at any time. You may also "
+    "withdraw at any time, on the first page. You then choose whether everything is "
+    "deleted, or your stops are kept without your name."
 )
 DEFAULT_CONSENT = _CONSENT.format(things="rides of a driving game", all="rides")
 GAMES_CONSENT = _CONSENT.format(things="games that a program plays", all="games")
@@ -105,7 +105,7 @@ class StudyStore:
 
     def __init__(self, database: Database):
         self.database = database
-        # Who does what is done here, unless said otherwise.
+        # Named in the audit log, unless a call names somebody else.
         self.who = audit.this_user()
 
     @classmethod
@@ -119,7 +119,7 @@ class StudyStore:
         return cls(Database.open(url, busy_seconds))
 
     def close(self) -> None:
-        """Give back all connections."""
+        """Close all connections."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -131,13 +131,13 @@ class StudyStore:
     # Settings
 
     def setting(self, key: str) -> str | None:
-        """A fact about the store itself."""
+        """Read a setting of the store itself."""
         with self.database.reading() as session:
             row = session.get(Setting, key)
             return None if row is None else row.value
 
     def set_setting(self, key: str, value: str) -> None:
-        """Change it."""
+        """Change a setting."""
         with self.database.writing() as session:
             session.merge(Setting(key=key, value=value))
 
@@ -268,8 +268,8 @@ class StudyStore:
     ) -> dict[str, str]:
         """Fresh invite tokens for supervisors, for all of them or for none.
 
-        Whoever was invited before must use the new link: the old one and the login that
-        came of it are void.
+        People who were invited before must use the new link: the old link and the login
+        made with it are void.
         """
         with self.database.writing() as session:
             found = _study(session, study)
@@ -278,7 +278,7 @@ class StudyStore:
     def invited(
         self, token: str, days: float = tokens.DAYS
     ) -> tuple[Study, Supervisor]:
-        """Whom an invite is for, if it is not older than so many days."""
+        """The supervisor an invite is for, if it is not older than so many days."""
         with self.database.reading() as session:
             return _invited(session, token, days)
 
@@ -288,7 +288,7 @@ class StudyStore:
             return _supervisor(session, Supervisor.token_hash, token)
 
     def sign_out(self, supervisor_id: int) -> None:
-        """Make a supervisor's login void, and the link that it came of."""
+        """Make a supervisor's login void, and the invite link it was made with."""
         with self.database.writing() as session:
             revoke(supervisor_row(session, supervisor_id))
 

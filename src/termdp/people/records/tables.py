@@ -183,7 +183,7 @@ class Review(Base):
 
 
 class Mistake(Base):
-    """A stop that its supervisor took back; nobody fits it, and the ride went on.
+    """A stop that its supervisor took back; fits never use it.
 
     Attributes:
         showing_id: the showing, which is open again.
@@ -259,11 +259,11 @@ class Round(Base):
 
 
 class AuditEntry(Base):
-    """Something that was done to a store, apart from reviewing.
+    """Something that was done to a store; reviews are not logged.
 
     Attributes:
         at_ms: when.
-        who: `admin`, the user of a command, or a participant who withdrew.
+        who: `admin`, the user of a command, `guest` or `participant`.
         what: in words.
         study: of which study; None for the whole store.
         person: whom it was about; None for nobody in particular.

@@ -20,7 +20,7 @@ MS_PER_DAY = 86_400_000
 
 
 class Known:
-    """Who sent a token a moment ago, so that not every request asks the database."""
+    """Remembers who sent a token, so that not every request asks the database."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self.clock = clock
@@ -38,12 +38,12 @@ class Known:
         self._found[digest(token)] = (self.clock(), found)
 
     def clear(self) -> None:
-        """Ask the database about everybody again."""
+        """Forget everybody, so that the database is asked again."""
         self._found.clear()
 
 
 def make() -> str:
-    """A new token of 256 random bits, fit for addresses."""
+    """A new token of 256 random bits, safe to use in addresses."""
     return secrets.token_urlsafe(32)
 
 
@@ -58,7 +58,7 @@ def is_well_formed(token: object) -> bool:
 
 
 def is_older(since_ms: int | None, days: float, now_ms: int) -> bool:
-    """Whether something made at a moment is past its days; unknown moments are."""
+    """Whether something has expired; if its age is unknown, it has."""
     return since_ms is None or now_ms - since_ms > days * MS_PER_DAY
 
 

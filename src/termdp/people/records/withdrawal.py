@@ -1,7 +1,6 @@
-"""A person's own data: handed out, or taken out of the store.
+"""A person's own data: handed out to them, or removed from the store.
 
-Exports, fits and backups that were made before are files elsewhere: nobody can recall
-them from here.
+Earlier exports, fits and backups are separate files; nothing here can change them.
 """
 
 import dataclasses
@@ -73,7 +72,7 @@ def find_person(session: Session, study: str, person: str) -> Supervisor:
 def forget(
     store: StudyStore, study: str, person: str, keep_stops: bool = False
 ) -> Forgotten:
-    """Take a person out of a study, for good.
+    """Remove a person from a study, for good.
 
     Args:
         store: the store.
@@ -139,7 +138,7 @@ def _new_name(session: Session, study_id: int) -> str:
 
 
 def _make_nameless(person: Supervisor, reviews: list[Review], name: str) -> None:
-    """Leave the stops, and nothing by which their author could be found."""
+    """Keep the stops, but nothing that could identify the person."""
     revoke(person)
     person.name = name
     person.consent_hash = None

@@ -1,1 +1,1 @@
-"""The web application over the store, and a client for it."""
+"""The web application on top of the store, and a client for it."""

@@ -1,4 +1,4 @@
-"""What the admin asks: studies, rides, invites, results, the export."""
+"""The admin's requests: studies, rides, invites, results, export."""
 
 import json
 import tempfile
@@ -35,12 +35,13 @@ MAX_ENTRIES = 500
 
 
 def must_be_admin(request: Request) -> None:
-    """Refuse everybody else."""
+    """Refuse requests without the admin token."""
     token = bearer(request.headers)
     known = request.app.state.admin_hash
     if token is None or not tokens.same(tokens.digest(token), known):
         raise RefusedError(
-            401, "expected the admin token, which `termdp serve` printed when it began"
+            401,
+            "expected the admin token, which `termdp serve` printed on its first start",
         )
 
 
@@ -53,7 +54,7 @@ async def studies(request: Request) -> Response:
 
 
 async def create_study(request: Request) -> Response:
-    """A new study, with rides of the server's drivers if wanted: all, or nothing."""
+    """Create a study, with rides by the server's drivers if wanted: all or nothing."""
     must_be_admin(request)
     body = asdict(await read_body(request, StudyBody))
     count, steps = body.pop("rides"), body.pop("steps")
@@ -67,7 +68,7 @@ async def create_study(request: Request) -> Response:
 
 
 async def add_rides(request: Request) -> Response:
-    """Let the server's drivers drive rides for a study."""
+    """Let the server's drivers record rides for a study."""
     must_be_admin(request)
     body = await read_body(request, RidesBody)
     store, name = request.app.state.store, request.path_params["study"]
@@ -78,7 +79,7 @@ async def add_rides(request: Request) -> Response:
 
 
 async def _drive(request: Request, env: str, count: int, steps: int, seed: int) -> Any:
-    """Rides of the server's drivers, and which of them crash."""
+    """Rides by the server's drivers, and which of them crash."""
     from termdp.people.driving.rides import record_rides
 
     drivers = await request.app.state.ride_pools.of(env).drivers()
@@ -86,7 +87,7 @@ async def _drive(request: Request, env: str, count: int, steps: int, seed: int) 
 
 
 async def invite(request: Request) -> Response:
-    """Invite tokens, one per name, shown this once: for all names, or for none."""
+    """Make invite tokens, one per name, shown only once: for all names or for none."""
     must_be_admin(request)
     body = await read_body(request, InvitesBody)
     state, study = request.app.state, request.path_params["study"]
@@ -98,7 +99,7 @@ async def invite(request: Request) -> Response:
 
 
 async def audit_log(request: Request) -> Response:
-    """What was done, newest first."""
+    """The audit log, newest first."""
     must_be_admin(request)
     database = request.app.state.store.database
     return JSONResponse({"entries": await run_in_threadpool(_audit_log, database)})
@@ -126,7 +127,7 @@ def _live_view(store: StudyStore, name: str) -> dict[str, Any]:
 
 
 async def study_results(request: Request) -> Response:
-    """Everything that is known of a study."""
+    """All results of a study."""
     must_be_admin(request)
     store, name = request.app.state.store, request.path_params["study"]
     return JSONResponse(await run_in_threadpool(_all_results, store, name))
@@ -148,7 +149,7 @@ def _all_results(store: StudyStore, name: str) -> dict[str, Any]:
 
 
 async def own_results(request: Request) -> Response:
-    """A supervisor's own numbers, not those of others, which could influence them."""
+    """A supervisor's own results; those of others could influence them."""
     study, supervisor = await who(request)
     store = request.app.state.store
     answer = await run_in_threadpool(_own_results, store, study.name, supervisor.id)
@@ -159,7 +160,7 @@ async def own_results(request: Request) -> Response:
 def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, Any]:
     everything = store.showings(name)
     shown = [s for s in everything if s.supervisor.id == supervisor_id]
-    # The figures are about one thing: what was recorded. Live rides stand beside.
+    # The figures count recorded rides only. Live rides are listed apart.
     mine = [s for s in shown if not s.ride.live]
     live = [s.review for s in shown if s.ride.live and s.review is not None]
     done, total = store.progress(supervisor_id)
@@ -176,14 +177,14 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
         "step_ms": store.study(name).step_ms,
         "mine": rows[0] if rows else None,
         "live": {"rides": len(live), "stops": sum(r.stopped for r in live)},
-        # Others cannot influence a supervisor who has reviewed everything.
+        # A supervisor who has reviewed everything cannot be influenced any more.
         "agreement": _own_agreement(everything, mine) if done == total else [],
         "rides": rides,
     }
 
 
 def _as_seen(ride: dict[str, Any]) -> dict[str, Any]:
-    """A ride as far as it was watched: it may come again, so its end is not told."""
+    """A ride up to where it was watched: it may come again, so its end stays hidden."""
     stops = [review["stop"] for review in ride["reviews"]]
     if None in stops:
         return ride
@@ -202,9 +203,9 @@ def _own_agreement(
 
 
 async def ride_curve(request: Request) -> Response:
-    """A ride, and the discomfort of the study's fitted observer along it.
+    """A ride, and the fitted observer's discomfort along it.
 
-    With `?only=curve` without the ride: pictures of a game take a while to draw.
+    `?only=curve` leaves out the ride, because pictures of a game take a while to draw.
     """
     must_be_admin(request)
     name, number = request.path_params["study"], int(request.path_params["number"])
@@ -244,7 +245,7 @@ def _discomfort(
 ) -> dict[str, Any]:
     """Accumulated cost and stop probability by the observer in a file.
 
-    `stamp` is the time of the file: a newer file is not answered from the cache.
+    `stamp` is the file's modification time, so that the cache never serves an old file.
     """
     import termdp
     from termdp.people.driving.rides import Ride, replay

@@ -1,4 +1,4 @@
-"""What supervisors' pages ask: join, next ride, stop, finish, drive (docs/people.md)."""
+"""Supervisors' requests: join, next ride, stop, finish, drive (docs/people_http.md)."""
 
 import json
 import secrets
@@ -49,14 +49,14 @@ from termdp.people.server.limits import bearer, recognise
 from termdp.people.server.storage import read, write
 
 MAX_ID = 2**31 - 1
-# To say why, and to go on to the next.
+# Time to say why, and to go on to the next ride.
 BETWEEN_RIDES_S = 5
-# Films that are kept, of some 100 kilobytes each: a group of rides and a little more.
+# Cached films, about 100 kilobytes each; a group of rides and more fit in.
 FILMS = 128
 
 
 async def who(request: Request) -> tuple[Study, Supervisor]:
-    """The study and supervisor that a request comes from."""
+    """The study and the supervisor that a request comes from."""
     token = bearer(request.headers)
     found = None
     if token is not None:
@@ -79,7 +79,7 @@ async def who(request: Request) -> tuple[Study, Supervisor]:
 
 
 def showing_id(request: Request) -> int:
-    """The showing that the address names."""
+    """The id of the showing in the address."""
     number = int(request.path_params["showing"])
     if number > MAX_ID:
         raise RefusedError(404, "expected one of your rides, got another number")
@@ -90,7 +90,7 @@ def showing_id(request: Request) -> int:
 
 
 async def invite(request: Request) -> Response:
-    """What an invite is for, and the text to agree to."""
+    """The study and name that an invite is for, and the consent text."""
     body = await read_body(request, InviteBody)
     state = request.app.state
     study, supervisor = await read(
@@ -109,7 +109,7 @@ async def invite(request: Request) -> Response:
 
 
 async def guest(request: Request) -> Response:
-    """An invite for anybody, if the server runs without tokens."""
+    """Make an invite for anybody, if the server runs without tokens."""
     state = request.app.state
     if state.settings.tokens:
         raise RefusedError(403, "this server needs an invite link: ask for one")
@@ -137,7 +137,7 @@ async def me(request: Request) -> Response:
     """The supervisor's name, study and progress."""
     study, supervisor = await who(request)
     store = request.app.state.store
-    request.app.state.ride_pools.of(study.env)  # its players get ready
+    request.app.state.ride_pools.of(study.env)  # its players start loading
     done, total = await read(store.progress, supervisor.id)
     steps = await read(store.mean_steps, study.id)
     return JSONResponse(
@@ -157,7 +157,7 @@ async def me(request: Request) -> Response:
 
 
 def game_of(study: Study) -> str | None:
-    """What the study's environment is called; None for the road, where people drive."""
+    """The name of the study's environment; None for the road, where people drive."""
     return None if study.env in ROADS else studied(study.env).display_name
 
 
@@ -165,7 +165,7 @@ def game_of(study: Study) -> str | None:
 
 
 async def sign_out(request: Request) -> Response:
-    """End this login everywhere; a new invite begins another one."""
+    """End this login everywhere; signing in again takes a new invite."""
     _, supervisor = await who(request)
     state = request.app.state
     await run_in_threadpool(state.store.sign_out, supervisor.id)
@@ -174,7 +174,7 @@ async def sign_out(request: Request) -> Response:
 
 
 async def own_data(request: Request) -> Response:
-    """All that is stored about the person who asks."""
+    """Everything stored about the person who asks."""
     _, supervisor = await who(request)
     database = request.app.state.store.database
     return JSONResponse(await run_in_threadpool(_own_data, database, supervisor.id))
@@ -186,7 +186,7 @@ def _own_data(database: Database, supervisor_id: int) -> dict[str, Any]:
 
 
 async def withdraw(request: Request) -> Response:
-    """Take the person who asks out of the study, for good."""
+    """Remove the person who asks from the study, for good."""
     _, supervisor = await who(request)
     keep = (await read_body(request, WithdrawBody)).keep_stops
     gone = await write(
@@ -203,7 +203,7 @@ async def withdraw(request: Request) -> Response:
 
 
 async def next_ride(request: Request) -> Response:
-    """The ride to review now; `ride` is null when all have been."""
+    """The next ride to review; `ride` is null when all have been reviewed."""
     study, supervisor = await who(request)
     found = await write(request, lambda session: record_next(session, supervisor.id))
     done, total = await read(request.app.state.store.progress, supervisor.id)
@@ -214,7 +214,7 @@ async def next_ride(request: Request) -> Response:
 
 
 async def showing(request: Request) -> Response:
-    """One ride again."""
+    """Fetch one ride again."""
     study, supervisor = await who(request)
     number = showing_id(request)
     found = await write(
@@ -233,7 +233,7 @@ def _encoded_showing(study: Study, found: Showing) -> str:
 
 @lru_cache(maxsize=4096)
 def _true_costs(env: str, seed: int, actions: bytes) -> str:
-    """What a game's own observer minds in each step, for simulated spectators alone."""
+    """The true cost of each step of a game, only for simulated spectators."""
     from termdp.people.driving.rides import game, replay
     from termdp.people.models.discomfort import discomfort
 
@@ -244,7 +244,7 @@ def _true_costs(env: str, seed: int, actions: bytes) -> str:
 
 
 async def live(request: Request) -> Response:
-    """A ride with an agent that drives now, for this supervisor alone."""
+    """A live ride with an agent, for this supervisor alone."""
     study, supervisor = await who(request)
     state = request.app.state
     pool = state.ride_pools.of(study.env)
@@ -272,7 +272,7 @@ def _json(text: str) -> Response:
 
 
 def encoded(env: str, seed: int, actions: bytes) -> str:
-    """What the browser gets of a ride, as JSON."""
+    """A ride as JSON for the browser."""
     return (_road if env in ROADS else _film)(env, seed, actions)
 
 
@@ -285,14 +285,14 @@ _film = lru_cache(maxsize=FILMS)(_encoded)
 
 
 def encoded_many(rides: Sequence[Ride]) -> list[str]:
-    """The same of several rides of one environment."""
+    """Several rides of one environment as JSON for the browser."""
     from termdp.people.driving.films import shown
 
     return [json.dumps(ride, separators=(",", ":")) for ride in shown(rides)]
 
 
 def encoded_ahead(rides: Sequence[Ride]) -> list[str]:
-    """The same before anybody asks; films, which take longer, are left empty."""
+    """The same before anybody asks; films take longer, so they are left empty."""
     return encoded_many(rides) if rides[0].env in ROADS else [""] * len(rides)
 
 
@@ -300,7 +300,7 @@ def encoded_ahead(rides: Sequence[Ride]) -> list[str]:
 
 
 async def stop(request: Request) -> Response:
-    """A stop; the answer comes when it is on disk."""
+    """Record a stop; the answer comes when it is on disk."""
     _, supervisor = await who(request)
     body = await read_body(request, StopBody)
     given = ReviewInput(stopped=True, **asdict(body))
@@ -308,7 +308,7 @@ async def stop(request: Request) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """Watched to the end without a stop."""
+    """Record that a ride was watched to the end without a stop."""
     _, supervisor = await who(request)
     body = await read_body(request, FinishBody)
     given = ReviewInput(stopped=False, **asdict(body))
@@ -341,7 +341,7 @@ async def mistake(request: Request) -> Response:
 
 
 async def reason(request: Request) -> Response:
-    """The reason for a stop, sent later."""
+    """Add the reason for a stop, sent after it."""
     _, supervisor = await who(request)
     words = (await read_body(request, ReasonBody)).reason.strip()
     number = showing_id(request)
@@ -373,7 +373,7 @@ async def road(request: Request) -> Response:
 
 
 async def drive(request: Request) -> Response:
-    """A drive that is over: played again here, then kept for the high scores."""
+    """Replay a finished drive, then store it for the high scores."""
     study, supervisor = await who(request)
     must_have_a_road(study)
     body = await read_body(request, DriveBody)
@@ -388,7 +388,7 @@ async def drive(request: Request) -> Response:
 
 
 def must_have_a_road(study: Study) -> None:
-    """Refuse what only Backseat Driver has: people who drive, and the warm-up."""
+    """Refuse what only Backseat Driver has: driving yourself, and the warm-up."""
     if study.env not in ROADS:
         raise RefusedError(
             404, f"expected a study of Backseat Driver, got one of {study.env}"
@@ -396,7 +396,7 @@ def must_have_a_road(study: Study) -> None:
 
 
 def _play_again(seed: int, actions: str) -> dict[str, Any]:
-    """The numbers of a drive by the game itself, not by the browser."""
+    """The results of a drive, computed by the game and not taken from the browser."""
     from termdp.people.driving.rides import replay
 
     ride = Ride(seed, "person", np.frombuffer(actions.encode(), np.uint8) - ord("0"))

@@ -55,17 +55,16 @@ class Settings:
     """How a server behaves.
 
     Attributes:
-        tokens: whether supervisors need an invite; without, anybody may join.
-        steps: longest ride on the Ride page.
+        tokens: whether supervisors need an invite; if not, anybody may join.
+        steps: maximum length of a ride on the Ride page.
         practice: the study that visitors without an invite join.
-        token_days: how long an invite works, and the login that comes of it.
-        allowed_hosts: names under which the server may be addressed.
-        supervisor_rate: requests of one supervisor.
-        address_rate: requests of one network address without a good token.
-        strangers_rate: requests of all those together.
+        token_days: how many days an invite works, and the login made with it.
+        allowed_hosts: host names that the server answers to.
+        supervisor_rate: limit on requests of one supervisor.
+        address_rate: limit on requests without a valid token from one address.
+        strangers_rate: limit on all requests without a valid token together.
         shares: how many connections there may be.
-        proxies: networks of proxies before the server; their word is taken for the
-            address of who asks.
+        proxies: networks of trusted proxies; they report the visitor's address.
     """
 
     tokens: bool = True
@@ -93,8 +92,8 @@ def make_app(
         store: open.
         admin_hash: digest of the token that creates studies and exports them.
         settings: how it behaves.
-        load_drivers: makes an environment's agents of the Ride page, in the background.
-        owns_store: whether to close the store at the end; else the caller does.
+        load_drivers: makes the agents that drive on the Ride page, in the background.
+        owns_store: whether the application closes the store; if not, the caller does.
     """
     insiders = Insiders(store, admin_hash)
     app = Starlette(
@@ -165,7 +164,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
 
 
 def web_files() -> dict[str, bytes]:
-    """All files of the pages by name; nothing else is served."""
+    """The pages' files by name; no other files are served."""
     folder = files("termdp.people") / "web"
     return {
         entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()
@@ -198,7 +197,7 @@ def _page_routes() -> list[Route]:
         )
         for name in pages
     ]
-    # A service worker controls the folder it comes from: here all pages.
+    # A service worker controls the folder it is served from; here that is all pages.
     routes.append(Route("/worker.js", page("worker.js")))
     routes.append(Route("/api/health", _health))
     routes.append(Route("/api/game", _game))
@@ -207,7 +206,7 @@ def _page_routes() -> list[Route]:
 
 
 def _framed(frame: Template, name: str, main: bytes) -> bytes:
-    """A whole page: the common frame around the page's own part."""
+    """A complete page: the common frame around the page's own part."""
     title = "Backseat Driver"
     if name != "index":
         title = f"{name.capitalize()} · {title}"
@@ -254,7 +253,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
         return Response(_lost(), 404, media_type="text/html")
-    sentence = {404: "no such page", 405: "not by this method"}.get(
+    sentence = {404: "no such page", 405: "this address does not take this method"}.get(
         error.status_code, error.detail
     )
     return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
@@ -265,8 +264,8 @@ def _lost() -> str:
     folder = files("termdp.people") / "web"
     frame = Template((folder / "frame.html").read_text())
     words = (
-        '<main class="stack"><h1>There is no such page</h1>'
-        '<p>The address may be mistyped. <a href="/">To the beginning</a></p></main>'
+        '<main class="stack"><h1>Page not found</h1>'
+        '<p>The address may be mistyped. <a href="/">To the first page</a></p></main>'
     )
     return frame.substitute(title="Not found", name="page", main=words)
 
@@ -276,7 +275,7 @@ async def _unreachable(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A mistake in the server: the details are in the log, not in the answer."""
+    """A bug in the server: the details are in the log, not in the answer."""
     headers = limits.SECURITY_HEADERS
     return JSONResponse({"error": "the server failed"}, 500, headers=headers)
 

@@ -1,7 +1,7 @@
-"""Requests' bodies: small JSON objects, one class for each, every field checked.
+"""Request bodies: small JSON objects, one class for each, every field checked.
 
-A field's `Meta` holds its limits and says in words what is expected. A body that breaks
-them is refused in one sentence made of these words.
+A field's `Meta` holds its limits and describes in words what is expected. The error
+message for a bad body is made of these words.
 """
 
 import json
@@ -49,7 +49,7 @@ class RefusedError(Exception):
         self.sentence = sentence
 
 
-# The store says more exactly what a name is.
+# The store checks names more precisely.
 Name = Annotated[str, text(NAME_LENGTH)]
 Token = Annotated[
     str, form(tokens.FORM, "a token of 16 to 128 letters, digits, '-' or '_'")
@@ -66,7 +66,7 @@ Names = Annotated[
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A JSON object; fields that it does not have are refused."""
+    """A JSON object; unknown fields are refused."""
 
 
 class InviteBody(Body, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ Kind = TypeVar("Kind", bound=Body)
 
 
 async def read_body(request: Request, kind: type[Kind]) -> Kind:
-    """The body of a request, checked (its size is limited before this)."""
+    """The checked body of a request (its size was limited before)."""
     sent = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if sent != "application/json":
         raise RefusedError(
@@ -191,11 +191,11 @@ async def read_body(request: Request, kind: type[Kind]) -> Kind:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _sentence(problem: str, values: dict[str, Any], kind: type[Body]) -> str:
-    """What is wrong with a body, given msgspec's message."""
+    """Say what is wrong with a body, given msgspec's message."""
     expected = {
         field.encode_name: description(field.type)
         for field in msgspec.structs.fields(kind)
@@ -213,7 +213,7 @@ def _sentence(problem: str, values: dict[str, Any], kind: type[Body]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON; what is long by its size."""
+    """A value as JSON; only the size if it is long."""
     words = json.dumps(value)
     if len(words) <= _LONGEST_SHOWN:
         return words

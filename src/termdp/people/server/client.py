@@ -1,7 +1,7 @@
 """The server's interface from Python: what the pages do, for programs.
 
-Only the standard library is needed. A request whose connection breaks is sent again:
-stops carry an id of their own, so one that arrives twice counts once.
+It needs only the standard library. A request whose connection breaks is sent again.
+Every stop has an id, so one that arrives twice counts once.
 """
 
 import http.client
@@ -11,14 +11,14 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-# A server that is started again is back within this many attempts (some 20 seconds).
+# A restarted server is back within this many attempts (about 20 seconds).
 RETRIES = 14
 TIMEOUT_SECONDS = 30.0
 MAX_WAIT_SECONDS = 5.0
 
 
 class RequestRefusedError(ValueError):
-    """The server understood and said no; `status` is HTTP's."""
+    """The server understood and said no; `status` is the HTTP status."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -29,7 +29,7 @@ class Client:
     """One supervisor, or the admin. Not for use by several threads at once.
 
     Args:
-        url: the server, as `http://127.0.0.1:8040`.
+        url: the server's address, such as `http://127.0.0.1:8040`.
         token: a supervisor's (from `join`) or the admin's.
 
     Example:
@@ -54,13 +54,13 @@ class Client:
         self.token = token
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     # Supervisors
 
     def join(self, invite: str) -> str:
-        """Agree to the study's text and join; returns the token, kept in `token` too."""
+        """Agree to the consent text and join; returns the token and keeps it."""
         text = self.request("POST", "/api/invite", {"invite": invite})
         body = {
             "invite": invite,
@@ -75,15 +75,15 @@ class Client:
         return self.request("GET", "/api/me")
 
     def next_ride(self) -> dict[str, Any] | None:
-        """The ride to review now: `showing`, `actions` ("0120…"), `cars`, `coins`.
+        """The next ride to review: `showing`, `actions` ("0120…"), `cars`, `coins`.
 
-        In other games `frames` and `shapes` instead of cars and coins; see
+        Other games have `frames` and `shapes` instead of cars and coins; see
         docs/people_http.md. None when all rides have been reviewed.
         """
         return self.request("GET", "/api/next")["ride"]
 
     def live_ride(self) -> dict[str, Any]:
-        """A ride with an agent that drives now."""
+        """A live ride with an agent."""
         return self.request("POST", "/api/live", {})
 
     def stop(
@@ -100,27 +100,27 @@ class Client:
         return self.request("POST", f"/api/showings/{showing}/stop", body)
 
     def finish(self, showing: int) -> dict[str, Any]:
-        """Say that a ride was watched to its end without a stop."""
+        """Report that a ride was watched to its end without a stop."""
         body = {"id": secrets.token_urlsafe(16)}
         return self.request("POST", f"/api/showings/{showing}/finish", body)
 
     # Admin
 
     def create_study(self, name: str, **settings: Any) -> dict[str, Any]:
-        """A new study; settings as in `POST /api/admin/studies`."""
+        """Create a study; settings as in `POST /api/admin/studies`."""
         return self.request("POST", "/api/admin/studies", {"name": name, **settings})
 
     def add_rides(
         self, study: str, count: int, steps: int = 200, seed: int = 0
     ) -> dict[str, Any]:
-        """Let the server's drivers drive rides for a study."""
+        """Let the server's drivers record rides for a study."""
         body = {"count": count, "steps": steps, "seed": seed}
         return self.request("POST", f"/api/admin/studies/{study}/rides", body)
 
     def invite(
         self, study: str, names: list[str], kind: str = "person"
     ) -> dict[str, str]:
-        """Invite tokens by supervisors' names."""
+        """Invite supervisors; returns their invite tokens by name."""
         body = {"names": names, "kind": kind}
         answer = self.request("POST", f"/api/admin/studies/{study}/invites", body)
         return answer["invites"]
@@ -130,7 +130,7 @@ class Client:
     def request(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Send, again if the connection breaks or the server is busy; read the answer."""
+        """Send a request; retry if the connection breaks or the server is busy."""
         for attempt in range(RETRIES + 1):
             try:
                 status, answer, wait = self._send(method, path, body)
@@ -175,5 +175,5 @@ class Client:
 
 
 def _may_ask_again(status: int) -> bool:
-    """Every answer but a good one and a final refusal, as in the pages (web/api.js)."""
+    """Whether a retry makes sense: not after a final refusal (as in web/api.js)."""
     return status >= 500 or status in (408, 425, 429)

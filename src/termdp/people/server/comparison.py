@@ -1,6 +1,6 @@
-"""What a person sees who has judged every ride: the others, the model, what bothers them.
+"""For people who have judged every ride: the others, the model, what bothers them.
 
-Before that nothing of it leaves the server: it could influence them.
+Until then none of it leaves the server, because it could influence them.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ MOST_RIDES = 200
 
 
 async def comparison(request: Request) -> Response:
-    """One's own stops beside the others' and the model's; refused before the end."""
+    """Own stops beside the others' and the model's; refused before the end."""
     study, supervisor = await who(request)
     store = request.app.state.store
     found = await run_in_threadpool(_comparison, store, study.name, supervisor)
@@ -51,7 +51,7 @@ def _comparison(store: StudyStore, name: str, me: Supervisor) -> dict[str, Any]:
     own = None if model is None else _file(model.parent / _own_observer(me.name))
     others = {s.supervisor.id: s for _, theirs in rides for s in theirs}.values()
     simulated = sum(s.supervisor.kind == "simulated" for s in others)
-    # What is discomfort there, only the road's percepts can name.
+    # Only the road has percepts that name what may cause discomfort.
     on_road = rides if study.env in ROADS else []
     judged = [_judged(mine, theirs, own or model) for mine, theirs in on_road]
     return {
@@ -69,7 +69,7 @@ def _comparison(store: StudyStore, name: str, me: Supervisor) -> dict[str, Any]:
 def _by_ride(
     showings: list[Showing], supervisor_id: int
 ) -> list[tuple[list[Showing], list[Showing]]]:
-    """For each ride that the person judged: their showings, and the others'."""
+    """For each ride that the person judged: their own showings and the others'."""
     mine: dict[int, list[Showing]] = defaultdict(list)
     theirs: dict[int, list[Showing]] = defaultdict(list)
     for showing in showings:
@@ -81,7 +81,7 @@ def _by_ride(
 
 
 def _stops(showings: list[Showing]) -> list[int]:
-    """Steps of the stops in order, so that nobody can be told by their place."""
+    """Steps of the stops, sorted, so that their order gives nobody away."""
     return sorted(s.review.step for s in showings if s.review and s.review.stopped)
 
 
@@ -122,7 +122,7 @@ def _judged(
     )
 
 
-# The model, if there is one that can be read
+# The model, if there is a readable one
 
 
 def _own_observer(name: str) -> str:
@@ -132,7 +132,7 @@ def _own_observer(name: str) -> str:
 
 
 def _file(path: str | Path | None) -> Path | None:
-    """An observer's file; None if there is none, or none that can be read."""
+    """Load an observer; None if the file is missing or cannot be read."""
     if path is None or not Path(path).is_file():
         return None
     try:
@@ -144,7 +144,7 @@ def _file(path: str | Path | None) -> Path | None:
 
 @lru_cache(maxsize=16)
 def _observer(path: str, stamp: int) -> Any:
-    """`stamp` is the time of the file: a newer file is not answered from the cache."""
+    """`stamp` is the file's modification time: the cache never serves an old file."""
     import termdp
 
     return termdp.load_observer(path)

@@ -1,9 +1,9 @@
 """Who may hold a connection, and for how long.
 
-uvicorn waits for a request as long as its sender likes, and for any number of them. Here
-every part of a request has its time, and nobody holds more than a share of the
-connections. Where there are too many, the stranger's goes that has been silent longest:
-a crowd outside pushes out itself, not those inside, who have shown a good token.
+uvicorn waits for requests without limits on time or number. Here every part of a
+request has a time limit, and nobody may hold more than a share of the connections. If
+there are too many, the stranger's connection that has been silent longest is closed. So
+a crowd of strangers pushes out itself, not the people who have shown a valid token.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# What a connection is doing, and how many seconds it may. A head or body that comes in
-# drops gets no more; an answer that nobody reads gets it anew for each part.
+# What a connection is doing, and how many seconds that may take. A head or body that
+# trickles in gets no extra time; an unread answer gets new time with each part read.
 SECONDS = {
     "head": 10.0,
     "body": 20.0,
@@ -29,7 +29,7 @@ SECONDS = {
     "idle": 30.0,
     "closing": 10.0,
 }
-# Files that the database, the drivers and connections being accepted may need.
+# Files reserved for the database, the drivers and connections being accepted.
 OTHER_FILES = 512
 _SWEEP_SECONDS = 0.5
 
@@ -41,8 +41,8 @@ class Shares:
     """How many connections there may be.
 
     Attributes:
-        in_all: of this process.
-        address: of strangers from one address; a proxy that is trusted has no limit.
+        in_all: in this process.
+        address: of strangers from one address; trusted proxies have no limit.
         person: of one person who has joined.
     """
 
@@ -69,7 +69,7 @@ class Connections:
         self.proxies = tuple(proxies)
         self.clock = clock
         self._all: set[GuardedProtocol] = set()
-        # Whoever spoke last comes last.
+        # Ordered by their last request, the oldest first.
         self._strangers: OrderedDict[GuardedProtocol, None] = OrderedDict()
         self._held: dict[str, OrderedDict[GuardedProtocol, None]] = {}
 
@@ -87,27 +87,27 @@ class Connections:
             self._drop_oldest(self._strangers or OrderedDict({connection: None}))
 
     def spoke(self, connection: "GuardedProtocol") -> None:
-        """A whole request has come."""
+        """A complete request has arrived."""
         if connection in self._strangers:
             self._strangers.move_to_end(connection)
         if connection.holder is not None:
             self._held[connection.holder].move_to_end(connection)
 
     def recognise(self, connection: "GuardedProtocol", person: str) -> None:
-        """Somebody who has joined uses it."""
+        """Somebody who has joined uses this connection."""
         if connection.holder not in (None, person) and connection in self._all:
             self._release(connection)
             self._strangers.pop(connection, None)
             self._hold(connection, person, self.shares.person)
 
     def leave(self, connection: "GuardedProtocol") -> None:
-        """It is closed."""
+        """The connection is closed."""
         self._all.discard(connection)
         self._strangers.pop(connection, None)
         self._release(connection)
 
     async def sweep(self) -> None:
-        """Hang up on those whose time is over, for ever."""
+        """Keep closing connections whose time is up, forever."""
         while True:
             now = self.clock()
             for connection in [c for c in self._all if c.deadline <= now]:
@@ -133,7 +133,7 @@ class Connections:
                 del self._held[holder]
 
     def _drop_oldest(self, held: "OrderedDict[GuardedProtocol, None]") -> None:
-        """The longest silent one; one that waits for its answer only if all do."""
+        """Drop the one silent for longest; one that awaits an answer only if all do."""
         waiting = (c for c in held if c.phase != "answer")
         chosen = next(waiting, next(iter(held)))
         self.leave(chosen)
@@ -141,7 +141,7 @@ class Connections:
 
 
 class GuardedProtocol(H11Protocol):
-    """A connection that knows how long it may go on with what it is doing.
+    """A connection with a time limit for whatever it is doing.
 
     `app_state` is what the application's lifespan yields; it holds `connections`. Every
     request finds its own connection in its state.
@@ -161,18 +161,18 @@ class GuardedProtocol(H11Protocol):
         self.deadline = math.inf
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count it."""
+        """Register the connection."""
         super().connection_made(transport)
         self._begin("head")
         self.guard.enter(self, self.client[0] if self.client else "?")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count it no longer."""
+        """Forget the connection."""
         self.guard.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See how far the request has come."""
+        """Take in data, and note how far the request has come."""
         super().data_received(data)
         self._look()
 
@@ -182,17 +182,17 @@ class GuardedProtocol(H11Protocol):
         self._look()
 
     def pause_writing(self) -> None:
-        """The answer is not being read."""
+        """The peer is not reading the answer."""
         super().pause_writing()
         self._begin("unread")
 
     def resume_writing(self) -> None:
-        """It is being read again."""
+        """The peer reads again."""
         super().resume_writing()
         self._look()
 
     def hang_up(self) -> None:
-        """Close it; if that does not help, at once."""
+        """Close the connection, by force if it does not close normally."""
         if self.phase == "closing":
             self.transport.abort()
         else:
@@ -220,7 +220,7 @@ class GuardedProtocol(H11Protocol):
 
 
 def room() -> int:
-    """How many connections this process has files for; asks for as many as it may."""
+    """How many connections this process has files for; raises the limit if it can."""
     wanted = Shares().in_all
     try:
         import resource
@@ -238,7 +238,7 @@ def room() -> int:
 
 
 def to_networks(addresses: Collection[str]) -> list[Network]:
-    """Addresses and networks as such; IPv4 ones also as an IPv6 socket shows them."""
+    """Parse addresses and networks; IPv4 also in the form an IPv6 socket reports."""
     found: list[Network] = []
     for address in addresses:
         try:
@@ -267,7 +267,7 @@ def is_within(address: str, networks: tuple[Network, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def sender_of(address: str) -> str:
-    """Who counts as one sender: an IPv4 address, or the network of an IPv6 one."""
+    """What counts as one sender: an IPv4 address, or the /64 network of an IPv6 one."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,9 +1,9 @@
 """Rounds while people ride: `termdp serve --improve MINUTES`.
 
-Each round is a process of its own (`round_process`) with the lowest priority, so that it
-takes what the server leaves. It is the command `termdp studies improve`: what holds for
-that holds here. Killed at any moment, it leaves the study as it was, and a later one goes
-on.
+Each round runs in a separate process (`round_process`) with the lowest priority, so
+that it uses only what the server leaves. It runs the command `termdp studies improve`,
+with the same guarantees: if it is killed, the study is unchanged, and a later round
+continues its work.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from termdp.people.records.rounds import count_reviews, rounds_of
 from termdp.people.records.study_store import StudyStore
 
 LONGEST_MINUTES = 7 * 24 * 60.0
-# As many new reviews as a first fit needs.
+# As many new reviews as the first fit needs.
 NEW_REVIEWS = 20
 _ENDING_SECONDS = 20.0
 
 
 def check_minutes(minutes: float) -> None:
-    """Refuse times that cannot be meant."""
+    """Refuse times that make no sense."""
     if not 0 < minutes <= LONGEST_MINUTES:
         raise ValueError(
             f"expected --improve above 0 and at most {LONGEST_MINUTES:.0f} minutes (a "
@@ -34,7 +34,7 @@ def check_minutes(minutes: float) -> None:
 
 @contextlib.contextmanager
 def improving(db: str, minutes: float | None, folder: Path) -> Iterator[None]:
-    """Do rounds in the background for as long as the block lasts; None does nothing."""
+    """Do rounds in the background while the block runs; None does nothing."""
     if minutes is None:
         yield
         return
@@ -47,12 +47,12 @@ def improving(db: str, minutes: float | None, folder: Path) -> Iterator[None]:
 
 
 class Improver:
-    """Looks for new reviews every so many minutes, and lets a process learn from them.
+    """Checks for new reviews every few minutes; starts a process to learn from them.
 
     Args:
         db: the store.
-        minutes: between two looks.
-        folder: where rounds are kept, a folder for each study.
+        minutes: time between two checks.
+        folder: where rounds are kept, with a folder for each study.
     """
 
     def __init__(self, db: str, minutes: float, folder: Path):
@@ -64,15 +64,15 @@ class Improver:
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
-        """Begin to look, a first time after one interval."""
+        """Start checking; the first check comes after one interval."""
         self._thread.start()
 
     def close(self) -> None:
-        """End the round that is under way; a later one goes on with it."""
+        """End the current round; a later one continues its work."""
         self._closing.set()
         process = self._process
         if process is not None and process.poll() is None:
-            process.kill()  # nothing is lost: a round counts when all of it is there
+            process.kill()  # nothing is lost: a round counts only once it is complete
             process.wait(_ENDING_SECONDS)
 
     def _work(self) -> None:
@@ -85,7 +85,7 @@ class Improver:
                 _say(f"no round now: {error}")
 
     def studies_with_news(self) -> list[str]:
-        """Studies in which people have reviewed enough since the last round."""
+        """Studies with enough new reviews since the last round."""
         with StudyStore.open(self.db) as store:
             return [
                 row["name"]
@@ -101,8 +101,8 @@ class Improver:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for the server, which then ends this. Of the server's session:
-            # Linux weighs priorities within a session only.
+            # Ctrl-C goes to the server, which then ends this process. It stays in the
+            # server's session: Linux compares priorities only within a session.
             process_group=0,
         )
         _, said = self._process.communicate()
@@ -123,7 +123,7 @@ def _has_news(store: StudyStore, study: str, stops: int) -> bool:
 
 
 def _one_thread() -> str:
-    """One core is enough for a round; the others are the server's."""
+    """Flags that keep a round to one core; the others are left to the server."""
     flags = os.environ.get("XLA_FLAGS", "")
     return f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
 

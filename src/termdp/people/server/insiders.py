@@ -8,13 +8,13 @@ from collections.abc import Callable
 from termdp.people.records.study_store import StudyStore, UnreachableError
 from termdp.people.server.storage import read
 
-# Unknown tokens make the server look again, but no more often than this: made-up ones
-# must not keep the database busy.
+# Unknown tokens make the server ask the database again, but no more often than this, so
+# that made-up tokens do not keep it busy.
 LOOK_SECONDS = 1.0
 
 
 class Insiders:
-    """Digests of the tokens of all who have joined, and of the admin's.
+    """Digests of the tokens of everybody who has joined, and of the admin.
 
     This decides only how many requests somebody may send; what they may see is decided
     by `api.who` and `admin_api.must_be_admin`.
@@ -45,5 +45,5 @@ class Insiders:
         return digest in self._known
 
     def add(self, digest: str) -> None:
-        """Somebody has joined just now."""
+        """Add somebody who has just joined."""
         self._known.add(digest)

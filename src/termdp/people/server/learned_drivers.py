@@ -1,4 +1,4 @@
-"""Who drives on the Ride page of a study with rounds: the driver of the newest one."""
+"""In a study with rounds, the newest round's driver drives on the Ride page."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from termdp.people.records.tables import Study
 from termdp.people.server.ride_pool import ReadyRide, RidePool
 from termdp.people.server.storage import read
 
-# How old the answer to "is there a newer round?" may be.
+# How long to wait before checking again for a newer round.
 LOOK_SECONDS = 5.0
 
 
 @dataclass
 class _Place:
-    """What is known of one study: its pools, the newest last, and when we looked."""
+    """One study's pools, the newest last, and when we last checked for a new round."""
 
     looked: float
     rounds: list[int]
@@ -29,8 +29,8 @@ class LearnedDrivers:
 
     Args:
         store: where the rounds are.
-        steps: longest ride.
-        encode: what the browser gets of rides.
+        steps: maximum length of a ride.
+        encode: turns rides into JSON for the browser.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LearnedDrivers:
     async def take(self, study: Study) -> ReadyRide | None:
         """A ride by the study's newest driver that is ready; None if there is none.
 
-        While a new driver gets ready, the one before it drives on.
+        While a new driver loads, the one before it keeps driving.
         """
         place = self._places.setdefault(study.id, _Place(-LOOK_SECONDS, [0], []))
         if time.monotonic() - place.looked >= LOOK_SECONDS:
@@ -63,7 +63,7 @@ class LearnedDrivers:
         return await place.pools[0].take()
 
     async def _look(self, study: Study, place: _Place) -> None:
-        """Begin to get a newer driver ready, if there is one."""
+        """Start loading a newer driver, if there is one."""
         found = await read(newest_round, self._store, study.id)
         if found is None or found.number <= place.rounds[-1]:
             return
@@ -81,7 +81,7 @@ class LearnedDrivers:
 
 
 def _loader(folder: str, name: str, env: str) -> Callable:
-    """Loads the driver; the game itself is imported in the pool's thread."""
+    """Load the driver; the game itself is imported in the pool's thread."""
 
     def load() -> list:
         from termdp.people.improving.round_folder import driver_in

@@ -17,7 +17,7 @@ MAX_BODY = 64 * 1024
 MAX_SENDERS = 10_000
 
 SECURITY_HEADERS = {
-    # Nothing from elsewhere, nothing inline: what is not in the package does not run.
+    # Nothing from other sites, nothing inline: only the package's own files run.
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
@@ -41,16 +41,16 @@ class Rate:
     burst: float
 
 
-# A supervisor's page needs a few requests per ride; a lab behind one address joins at
-# once. Both are far below these.
+# A supervisor's page needs a few requests per ride, and a whole lab behind one address
+# may join at once. Both stay far below these limits.
 SUPERVISOR_RATE = Rate(per_second=20, burst=100)
 ADDRESS_RATE = Rate(per_second=50, burst=600)
-# All strangers together: many addresses are no way around the limit of one.
+# All strangers together, so that many addresses do not get around the limit of one.
 STRANGERS_RATE = Rate(per_second=200, burst=2000)
 
 
 class Buckets:
-    """How many requests each sender has left; forgets the longest silent ones."""
+    """How many requests each sender has left; forgets those silent for longest."""
 
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic):
         self.rate = rate
@@ -58,7 +58,7 @@ class Buckets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def seconds_to_wait(self, sender: str) -> float:
-        """0 if the request may pass (and is counted), else how long to wait."""
+        """Count a request: 0 if it may pass, otherwise how long to wait."""
         now = self.clock()
         left, then = self._left.pop(sender, (self.rate.burst, now))
         left = min(self.rate.burst, left + (now - then) * self.rate.per_second)
@@ -70,9 +70,9 @@ class Buckets:
 
 
 class RateLimit:
-    """Refuse too many requests: by person for those who joined, else by address.
+    """Refuse too many requests, per person for those who joined, else per address.
 
-    So strangers cannot use up what those inside may ask.
+    This way strangers cannot use up the requests of people who joined.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class BodyLimit:
         self.limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body up to the limit before anybody else sees the request."""
+        """Read the body, up to the limit, before the application sees the request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
-            # Another program on the way may believe the other one.
+            # A proxy on the way may use the other length.
             sentence = (
                 "expected one length of the body, got two (transfer-encoding too)"
             )
@@ -159,7 +159,7 @@ class BodyLimit:
 async def _close_with(
     status: int, sentence: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Answer, and take nothing more from this connection."""
+    """Answer, and accept nothing more from this connection."""
     headers = {"connection": "close"}
     await JSONResponse({"error": sentence}, status, headers=headers)(
         scope, receive, send
@@ -167,7 +167,7 @@ async def _close_with(
 
 
 class _Replayed:
-    """A body that was read already, then whatever comes after it."""
+    """Replay the body that was read already, then pass on what follows."""
 
     def __init__(self, body: bytes, receive: Receive):
         self.message: Message | None = {"type": "http.request", "body": body}
@@ -185,7 +185,7 @@ class SecurityHeaders:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wrap `send`."""
+        """Pass on, adding the headers to the answer."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -200,7 +200,7 @@ class SecurityHeaders:
 
 
 def bearer(headers: Headers) -> str | None:
-    """The token of `Authorization: Bearer …`; None without a well-formed one."""
+    """The token in `Authorization: Bearer …`; None if it is missing or malformed."""
     kind, _, token = headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not tokens.is_well_formed(token.strip()):
         return None
@@ -208,7 +208,7 @@ def bearer(headers: Headers) -> str | None:
 
 
 def recognise(scope: Scope, person: str) -> None:
-    """The connection of a request belongs to somebody who has joined."""
+    """Mark a request's connection as belonging to somebody who has joined."""
     connection = scope.get("state", {}).get("connection")
     if connection is not None:
         connection.guard.recognise(connection, person)

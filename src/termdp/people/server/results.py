@@ -1,4 +1,4 @@
-"""What a study has found so far: progress, stops, reaction times, agreement."""
+"""Results of a study so far: progress, stops, reaction times, agreement."""
 
 from collections import defaultdict
 from functools import lru_cache
@@ -24,7 +24,7 @@ def supervisors_table(showings: list[Showing], study: Study) -> list[dict[str, A
 
 def _supervisor_row(name: str, reviewed: list[Showing], study: Study) -> dict[str, Any]:
     stops = [s for s in reviewed if s.review is not None and s.review.stopped]
-    # What a driver does can be told from what happens on a road; not in other games.
+    # Only on a road do we know what the driver did that people may react to.
     watched = stops if study.env in ROADS else []
     times = [reaction_ms(s, study.step_ms) for s in watched]
     known = sorted(t for t in times if t is not None)
@@ -42,7 +42,7 @@ def _supervisor_row(name: str, reviewed: list[Showing], study: Study) -> dict[st
 def reaction_ms(showing: Showing, step_ms: int) -> float | None:
     """Time on screen from the last thing the driver did to the stop.
 
-    Counted is the last coin or lane change; None if there was neither before the stop.
+    That is the last coin or lane change; None if there was neither before the stop.
     Pauses do not count.
     """
     review = showing.review
@@ -87,7 +87,7 @@ def _self_agreement(reviewed: list[Showing]) -> dict[str, Any] | None:
 
 
 def agreement_table(showings: list[Showing]) -> list[dict[str, Any]]:
-    """One row per pair of supervisors that reviewed rides in common."""
+    """One row per pair of supervisors who reviewed some of the same rides."""
     reviewed: dict[str, dict[int, Showing]] = defaultdict(dict)
     for showing in showings:
         if showing.review is not None and not showing.is_repeat:
@@ -102,7 +102,7 @@ def agreement_table(showings: list[Showing]) -> list[dict[str, Any]]:
 
 
 def _agreement(pairs: list[tuple[Showing, Showing]]) -> dict[str, Any]:
-    """Reviews compared: same end, Cohen's kappa, distance between two stops."""
+    """Compare reviews: share of equal answers, Cohen's κ, distance between stops."""
     reviews = [(a.review, b.review) for a, b in pairs]
     stops = np.array(
         [(bool(a and a.stopped), bool(b and b.stopped)) for a, b in reviews]

@@ -2,7 +2,7 @@
 
 How an agent drives does not depend on who watches, except that a stop ends the ride. So
 the server simulates rides before anybody asks, and a request takes one from the pool. A
-request that finds none waits for the background: driving one takes as long as driving 64.
+request that finds none waits for the next batch: one ride takes as long as 64.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ LOW = RIDES_PER_DRIVER // 2
 WAIT_SECONDS = 4.0
 LOADING_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
-# After a failure: a first wait, and the longest.
+# The first and the longest wait after a failure.
 _RETRY_SECONDS = (0.5, 30.0)
 
 
 class NotReadyError(OSError):
-    """There is no ride now; there may be one soon."""
+    """No ride is ready now; there may be one soon."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ReadyRide:
     Attributes:
         ride: seed, driver, actions.
         crashed: whether its last step ends the game.
-        text: what the browser gets of it; empty if that is to be made when it is shown.
+        text: the JSON for the browser; empty if it is made only when the ride is shown.
     """
 
     ride: Ride
@@ -50,12 +50,12 @@ class ReadyRide:
 
 
 class RidePool:
-    """Drivers, and some unseen rides of each.
+    """Drivers, and unseen rides that they recorded.
 
     Args:
-        load: makes the drivers; called in the background, again if it fails.
-        steps: longest ride.
-        encode: what the browser gets of rides.
+        load: makes the drivers; called in the background, and again if it fails.
+        steps: maximum length of a ride.
+        encode: turns rides into JSON for the browser.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RidePool:
         self._worker = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
-        """Begin to load drivers and to record rides."""
+        """Start loading drivers and recording rides."""
         self._worker.start()
 
     def close(self) -> None:
@@ -85,18 +85,18 @@ class RidePool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a ride can be had at once."""
+        """Whether every driver has a ride ready."""
         return bool(self._rides) and all(self._rides)
 
     async def drivers(self) -> "Sequence[Driver]":
-        """Who drives here; waits a while until they are loaded."""
+        """The drivers; waits a while for them to load."""
         until = time.monotonic() + LOADING_SECONDS
         while not self._drivers:
             await self._wait(until)
         return self._drivers
 
     async def take(self) -> ReadyRide:
-        """An unseen ride by any of the drivers; waits a while for one."""
+        """Take an unseen ride by any of the drivers; waits a while for one."""
         until = time.monotonic() + WAIT_SECONDS
         while not (filled := [rides for rides in self._rides if rides]):
             await self._wait(until)
@@ -115,12 +115,12 @@ class RidePool:
         await asyncio.sleep(_LOOK_SECONDS)
 
     def _work(self) -> None:
-        """Fill the pool whenever it is low; what fails is tried again later."""
+        """Fill the pool whenever it is low; failures are retried later."""
         wait, longest = _RETRY_SECONDS
         while not self._closing:
             try:
                 self._fill()
-            except Exception as error:  # said to every request until it succeeds
+            except Exception as error:  # every request is told until it succeeds
                 self._failure = error
                 logging.getLogger(__name__).error("no drivers: %s", error)
                 self._wanted.clear()
@@ -131,7 +131,7 @@ class RidePool:
                 self._wanted.wait()
 
     def _pause(self, seconds: float) -> None:
-        """Requests do not shorten this; closing does."""
+        """Wait before a retry; closing cuts it short, requests do not."""
         until = time.monotonic() + seconds
         while not self._closing and time.monotonic() < until:
             time.sleep(0.05)
@@ -159,12 +159,12 @@ class RidePool:
 
 
 class RidePools:
-    """A pool for each environment that somebody asks for; that of the road at once.
+    """A pool for each environment, made when it is first asked for; the road's at once.
 
     Args:
         load: makes the drivers of an environment.
-        steps: longest ride.
-        encode: what the browser gets of rides.
+        steps: maximum length of a ride.
+        encode: turns rides into JSON for the browser.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class RidePools:
         self._pools = {BACKSEAT: self._make(BACKSEAT)}
 
     def start(self) -> None:
-        """Begin to drive on the road."""
+        """Start the pool of the road."""
         self._pools[BACKSEAT].start()
 
     def of(self, env: str) -> RidePool:
@@ -194,7 +194,7 @@ class RidePools:
 
 
 def usual_drivers(env: str) -> "Sequence[Driver]":
-    """The drivers of a server without trained agents; the game is imported here."""
+    """The drivers of a server without trained agents; imports the game on first use."""
     from termdp.people.driving import trained
 
     return trained.usual_drivers(env)

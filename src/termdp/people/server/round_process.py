@@ -1,9 +1,10 @@
-"""The process of a round beside a server: the lowest priority, and no longer than it.
+"""The process of a round: it has the lowest priority and ends with its server.
 
 python -m termdp.people.server.round_process PARENT STUDY DB FOLDER
 
-The process PARENT has begun it. If that ends, however it ends, so does this one: nothing
-is lost, since a round counts when all of it is in the store, and a later one goes on.
+PARENT is the id of the server's process. When that ends, for whatever reason, this one
+ends too. Nothing is lost: a round counts only once all of it is in the store, and a
+later round continues the work.
 """
 
 import os
@@ -18,7 +19,7 @@ _LOOK_SECONDS = 0.5
 
 
 def main(words: Sequence[str]) -> None:
-    """One round of a study, by the command that everybody uses."""
+    """Do one round of a study, by the same command that users run."""
     parent, study, db, folder = words
     os.nice(NICE)
     threading.Thread(target=_end_after, args=(int(parent),), daemon=True).start()

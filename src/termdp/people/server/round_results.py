@@ -1,4 +1,4 @@
-"""What the reviews say of each round's driver, with 95% intervals."""
+"""What the reviews say about each round's driver, with 95% intervals."""
 
 import itertools
 import math
@@ -12,16 +12,16 @@ from termdp.intervals import mean_interval
 from termdp.people.driving.ride import Ride
 from termdp.people.records.tables import Round, Showing
 
-# Of the normal distribution, for 95%.
+# The normal distribution's quantile for 95% intervals.
 _Z = 1.96
 
 
 def rounds_table(
     rounds: list[Round], showings: list[Showing], env: str
 ) -> list[dict[str, Any]]:
-    """One row per round: how the rides of its driver were taken.
+    """One row per round: what the reviews of its driver's rides say.
 
-    Rides of the Ride page count as well: they are driven by the same drivers.
+    Live rides on the Ride page count too, because the same drivers drive them.
     """
     by_driver: dict[str, list[Showing]] = defaultdict(list)
     for showing in showings:
@@ -48,7 +48,7 @@ def _row(row: Round, showings: list[Showing], env: str) -> dict[str, Any]:
 
 
 def share_interval(count: int, total: int) -> dict[str, float] | None:
-    """A share with Wilson's interval, which stays within 0 and 1; None of nothing."""
+    """A share with Wilson's interval, which stays within 0 and 1; None without data."""
     if not total:
         return None
     share, spread = count / total, _Z**2 / total
@@ -63,7 +63,7 @@ def share_interval(count: int, total: int) -> dict[str, float] | None:
 
 
 def _mean(values: list[float]) -> dict[str, float | None] | None:
-    """A mean with its interval; one number alone has none."""
+    """A mean with its interval; a single number has no interval."""
     if not values:
         return None
     if len(values) == 1:
@@ -87,7 +87,7 @@ def _rewards(env: str, seed: int, actions: bytes) -> np.ndarray:
 
 
 def _same_answers(showings: list[Showing]) -> tuple[int, int]:
-    """Pairs of supervisors who gave a ride the same answer, and all pairs."""
+    """How many pairs of supervisors gave a ride the same answer, and of how many."""
     answers: dict[int, list[bool]] = defaultdict(list)
     for showing in showings:
         assert showing.review is not None

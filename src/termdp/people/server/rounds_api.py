@@ -1,4 +1,4 @@
-"""What pages ask about rounds: the admin about all, a person about what they taught."""
+"""Rounds over HTTP: all of them for the admin, for a person what they taught."""
 
 from typing import Any
 

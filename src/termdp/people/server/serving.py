@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 ADMIN_SETTING = "admin_token_sha256"
 FIRST_VISITOR = "first-visitor"
-# Some ten minutes for a person.
+# About ten minutes for a person.
 PRACTICE_RIDES = 24
 MAX_WORKERS = 64
-# Connections that wait to be accepted; all of them may be accepted at once.
+# How many connections may wait to be accepted; all may be accepted at once.
 BACKLOG = 256
 
 
@@ -44,8 +44,8 @@ class Opening:
 
     Attributes:
         url: where it is.
-        admin_token: if it was made just now; it is not shown again.
-        invite: of the practice study, likewise.
+        admin_token: the token, if it was made just now; it is not shown again.
+        invite: an invite to the practice study, likewise.
     """
 
     url: str
@@ -63,18 +63,19 @@ def check_host(host: str, with_tokens: bool) -> None:
 
 
 def plain_http_warning(host: str) -> str | None:
-    """What to say when others can reach a server that has no TLS of its own."""
+    """A warning if others can reach the server, which has no TLS of its own."""
     if host in LOOPBACK:
         return None
     return (
         f"warning: {host} can be reached from other machines, and this server speaks "
-        "plain HTTP: whoever is on the way can read tokens and answers. Put a reverse "
-        "proxy with TLS before it (docs/people.md), or keep it in a network you trust."
+        "plain HTTP: others on the network can read tokens and answers. Put a reverse "
+        "proxy with TLS in front of it (docs/people_server.md), or use it only in a "
+        "network you trust."
     )
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take the port before anything else happens; 0 takes any."""
+    """Bind the port before anything else happens; 0 binds any free port."""
     if not 0 <= port <= 65535:
         raise ValueError(f"expected a port within 0 and 65535, got {port}")
     try:
@@ -98,7 +99,7 @@ def bind(host: str, port: int) -> socket.socket:
 def admin_token(store: StudyStore) -> tuple[str | None, str]:
     """A token made just now (or None), and the digest of the valid one.
 
-    The environment's token comes first, then the store's; a new store gets a new one.
+    The environment variable comes first, then the store; a new store gets a new token.
     """
     given = os.environ.get(tokens.ADMIN_VARIABLE)
     if given is not None:
@@ -138,7 +139,7 @@ def serve(
     on_start: Callable[[Opening], None],
     beside: AbstractContextManager[None],
 ) -> None:
-    """Run until interrupted; `beside` is what goes on as long."""
+    """Serve until interrupted; the context `beside` is open meanwhile."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -150,7 +151,7 @@ def serve(
         actual = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         if host in LOOPBACK:
-            # Other sites must not reach this server under a name of their own.
+            # Other sites must not reach this server under their own name.
             hosts = ("127.0.0.1", "localhost", "[::1]")
             settings = replace(settings, allowed_hosts=hosts)
         with StudyStore.open(db) as store:
@@ -178,7 +179,7 @@ def make_config(
         workers=workers,
         http=GuardedProtocol,
         ws="none",
-        # Strangers' malformed requests are no news: they would fill the log.
+        # Malformed requests from strangers would only fill the log.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -197,11 +198,11 @@ def make_worker(
     agents: Path | None,
     parent: int | None,
 ) -> Starlette:
-    """The application of one process: with a store, drivers and limits of its own."""
+    """The application of one process, with its own store, drivers and limits."""
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-    # Rides are simulated in a thread beside the requests: switch threads every 0.5 ms,
-    # not every 5 ms as Python does by itself, so that requests do not wait.
+    # Rides are simulated in a thread beside the requests. Switch threads every 0.5 ms
+    # instead of Python's default of 5 ms, so that requests do not wait.
     sys.setswitchinterval(0.0005)
     in_all = min(settings.shares.in_all, room())
     shares = replace(settings.shares, in_all=in_all)
@@ -212,7 +213,7 @@ def make_worker(
 
 
 def _end_after(parent: int) -> None:
-    """A worker whose parent was killed would hold the port for ever."""
+    """End a worker whose parent was killed; it would hold the port forever."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The store as requests use it: reads in threads, writes in the writer's."""
+"""The store as requests use it: reads run in threads, writes in the writer's thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from starlette.requests import Request
 
 from termdp.people.records.study_store import UnreachableError
 
-# A transaction waits this long for another program's; a write may have to wait for the
-# one before it too, so every answer comes within twice this time and a little.
+# How long a transaction waits for another program's. A write may also have to wait for
+# the one before it, so every answer comes within little more than twice this time.
 BUSY_SECONDS = 2.0
 ANSWER_SECONDS = 2 * BUSY_SECONDS
 Found = TypeVar("Found")
 
 
 async def read(function: Callable[..., Found], *args: Any, **more: Any) -> Found:
-    """Ask the store without holding up other requests."""
+    """Read from the store without holding up other requests."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await anyio.to_thread.run_sync(

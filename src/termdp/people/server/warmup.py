@@ -1,4 +1,4 @@
-"""Three rides to warm up with. What people answer there is not asked for and not kept."""
+"""Three rides to warm up with. What people do there is neither sent nor stored."""
 
 from functools import cache
 
@@ -16,10 +16,10 @@ from termdp.people.server.api import (
     who,
 )
 
-# Numbers of shipped rides that are not in the practice study, and how many steps are
-# shown: an even ride, one that swerves, one that ends in a crash.
+# Numbers of shipped rides that are not in the practice study, and how many steps of
+# each are shown: a smooth ride, one that swerves, one that ends in a crash.
 RIDES = {33: 50, 39: 79, 32: 157}
-# No showing has this number: nothing can be sent about these rides.
+# No showing has this number, so nothing can be sent about these rides.
 NO_SHOWING = 0
 
 

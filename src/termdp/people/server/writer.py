@@ -1,6 +1,6 @@
 """Writes that arrive together are committed together: fewer waits for the disk.
 
-A write is done when its future has a result, and by then it is on disk.
+When the future of a write has a result, the write is on disk.
 """
 
 import queue
@@ -16,11 +16,13 @@ from termdp.people.records.database import ConflictError, Database
 
 Job = Callable[[Session], Any]
 _MAX_TOGETHER = 256
-_OVERTAKEN = "expected what was there a moment ago, but it has changed: load it again"
+_OVERTAKEN = (
+    "expected unchanged data, but somebody else changed it meanwhile: load it again"
+)
 
 
 class Writer:
-    """A thread that runs jobs in transactions, as many at once as are waiting."""
+    """A thread that runs the jobs that are waiting together in one transaction."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -29,7 +31,7 @@ class Writer:
         self._worker.start()
 
     def submit(self, job: Job) -> Future:
-        """The outcome of a job once it is on disk, or why it was refused."""
+        """Queue a job; the future gets its result once on disk, or the refusal."""
         future: Future = Future()
         self._jobs.put((job, future))
         return future
@@ -65,11 +67,11 @@ class Writer:
                         with session.begin_nested():
                             outcomes.append((future, job(session), None))
                     except (ValueError, DataError) as error:
-                        # Refused: only this one is undone.
+                        # Refused: only this job is undone.
                         outcomes.append((future, None, error))
-                    except IntegrityError:  # overtaken by another server's write
+                    except IntegrityError:  # another server's write came first
                         outcomes.append((future, None, ConflictError(_OVERTAKEN)))
-        except Exception as error:  # not committed: none of them is on disk
+        except Exception as error:  # the commit failed: none of them is on disk
             for _, future in batch:
                 future.set_exception(error)
             return

@@ -25,9 +25,9 @@ from termdp.people.simulated.sight import Sight
 Seen = TypeVar("Seen")
 Rule = Callable[[Sight], np.ndarray]
 
-# How far one looks for a reason to change lanes, in rows ahead.
+# How many rows ahead a passenger looks for a reason to change lanes.
 _REASON = 8
-# Free rows that feel too few: half a car's length.
+# This many free rows feel too few: half a car's length.
 _CLOSE = 1
 
 
@@ -61,7 +61,7 @@ def jerks(ride: Sight) -> np.ndarray:
 
 
 class Rules(NamedTuple):
-    """How much one minds each thing."""
+    """How much a passenger minds each thing."""
 
     weaving: float = 0.0
     close_gaps: float = 0.0
@@ -85,7 +85,7 @@ REASONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Watcher(Generic[Seen]):
-    """Somebody simulated who watches.
+    """A simulated person who watches.
 
     Attributes:
         name: contains the word "simulated".
@@ -116,7 +116,7 @@ class Watcher(Generic[Seen]):
         raise NotImplementedError
 
     def reason(self, ride: Seen, step: int) -> str:
-        """What it says of a stop that it wanted at a step."""
+        """The reason it gives for a stop that it wanted at a step."""
         raise NotImplementedError
 
 
@@ -193,7 +193,7 @@ def spectators(env: str) -> tuple[Spectator, ...]:
 
 
 class Reaction(NamedTuple):
-    """What somebody did with a ride.
+    """What a simulated person did with a ride.
 
     Attributes:
         step: the step during which it pressed stop; None if it did not.

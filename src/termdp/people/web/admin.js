@@ -49,7 +49,7 @@ async function refresh() {
   }));
   showRounds(await admin("GET", "rounds"));
   for (const select of [find("#invite-study"), find("#live-study")]) {
-    const chosen = select.value; // the choice stays where it was put
+    const chosen = select.value; // keep the current choice
     select.replaceChildren(...studies.map((study) => make("option", { value: study.name, selected: study.name === chosen }, `${study.title} (${study.name})`)));
   }
 }
@@ -86,7 +86,7 @@ async function copyLink(link, button) {
     await navigator.clipboard.writeText(link);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Please mark the link and copy it";
+    button.textContent = "Please select the link and copy it";
   }
   setTimeout(() => (button.textContent = "Copy"), 2000);
 }
@@ -103,7 +103,7 @@ async function invite() {
       const copy = make("button", { class: "button", type: "button", click: (event) => copyLink(link, event.currentTarget) }, "Copy");
       return make("div", { class: "row" }, make("b", {}, name), make("span", { class: "link", "data-link": name }, link), copy);
     });
-    find("#links").replaceChildren(make("p", { class: "soft small" }, "Each link works once and is shown only here."), ...lines);
+    find("#links").replaceChildren(make("p", { class: "soft small" }, "Each link works once. This is the only time you will see them."), ...lines);
     await refresh();
   } catch (error) {
     problem.textContent = error.message;

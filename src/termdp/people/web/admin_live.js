@@ -1,4 +1,4 @@
-// A running study, as it is now: asked for again every few seconds, while it is looked at.
+// A running study right now: fetched again every few seconds while the page is visible.
 
 import { find, make } from "/static/page.js";
 
@@ -7,7 +7,7 @@ const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const ago = (seconds) => (seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`);
 const figure = (value, words) => make("div", { class: "figure" }, make("b", {}, String(value)), make("span", { class: "soft small" }, words));
 
-/** One bar for each minute, the present one on the right. */
+/** One bar per minute, the current one on the right. */
 function bars(counts, words) {
   const most = Math.max(...counts, 1);
   const columns = counts.map((count, index) => {
@@ -32,7 +32,7 @@ function show(found) {
       make("div", {}, figure(sum(found.rides_shown), `rides shown in ${minutes} min`), bars(found.rides_shown, "rides shown")),
       make("div", {}, figure(sum(found.stops), `stops in ${minutes} min`), bars(found.stops, "stops")),
     ),
-    make("div", { class: "chips", id: "riding" }, ...(riding.length ? riding.map(rider) : [make("span", { class: "soft" }, "Nobody is riding just now.")])),
+    make("div", { class: "chips", id: "riding" }, ...(riding.length ? riding.map(rider) : [make("span", { class: "soft" }, "Nobody is riding right now.")])),
     make("div", { class: "scroll" }, make("table", {}, make("tbody", { id: "last-stops" },
       ...found.last_stops.map((stop) => make("tr", {}, ...cells(stop).map((words) => make("td", {}, words))))))),
   );

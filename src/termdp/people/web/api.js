@@ -1,11 +1,11 @@
-// The server's interface. Requests that cannot get through are tried again until they
-// do; what must not be lost waits in the outbox, which survives a reload.
+// Talks to the server. Requests that fail to get through are retried until they do.
+// What must not be lost waits in the outbox, which survives a reload.
 
 import { make } from "/static/page.js";
 
 const OUTBOX = "termdp.outbox";
 const MAX_WAIT_MS = 3000;
-// What browsers send after a page is gone, 64 KiB for all requests together.
+// Browsers still send this much after a page is gone: 64 KiB over all requests.
 const KEPT_ALIVE = 16_000;
 
 export class Refused extends Error {
@@ -17,10 +17,10 @@ export class Refused extends Error {
 
 export const token = () => localStorage.getItem("termdp.token");
 
-// The admin's token lives as long as the tab, unless asked to be kept on this computer.
+// The admin's token is forgotten with the tab, unless the admin asked to stay signed in.
 const ADMIN = "termdp.admin";
 const KEPT = "termdp.admin.kept";
-localStorage.removeItem(ADMIN); // where it was kept without being asked, once
+localStorage.removeItem(ADMIN); // earlier versions kept it here without asking
 export const adminToken = () => sessionStorage.getItem(ADMIN) || localStorage.getItem(KEPT);
 export const isKept = () => localStorage.getItem(KEPT) !== null;
 
@@ -32,7 +32,7 @@ export function setAdminToken(value, kept = false) {
   else if (value) sessionStorage.setItem(ADMIN, value);
 }
 
-/** Something that nobody else makes up. */
+/** An id that nobody else will make up. */
 export function freshId() {
   const bytes = crypto.getRandomValues(new Uint8Array(18));
   return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_");
@@ -53,25 +53,25 @@ function showBanner(sentence) {
   }
 }
 
-const BUSY = "The server has a problem just now. Please try again in a minute.";
+const BUSY = "Something went wrong on the server. Please try again in a minute.";
 const WORDS = {
   401: "You are signed out. Please open your invite link again.",
   403: "The server does not allow this.",
-  404: "It is not there any more.",
-  409: "This has been judged already. The first answer counts.",
+  404: "This no longer exists.",
+  409: "You have already judged this. Your first answer counts.",
   413: "This is too long.",
 };
 
-/** What a refusal means to somebody who takes part. */
+/** A refusal in words for participants. */
 export const inWords = (error) =>
-  WORDS[error.status] ?? (error.status >= 500 ? BUSY : "The server could not take this. Please reload the page.");
+  WORDS[error.status] ?? (error.status >= 500 ? BUSY : "The server did not accept this. Please reload the page.");
 
-/** Whether asking again is of no use: the server understood, and said no. */
+/** Whether a retry is pointless: the server understood, and said no. */
 const isFinal = (status) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
 
 /**
- * Ask once: `{ answer }`, or `{ wait }` if there is none and it may be asked again, after
- * as many milliseconds as the server wishes. A refusal throws.
+ * Ask once. Gives `{ answer }`, or `{ wait }` if there was none: how many milliseconds the
+ * server wants us to wait before asking again (0 if it did not say). A refusal throws.
  */
 async function once(method, path, body, bearer) {
   const headers = {};
@@ -80,7 +80,7 @@ async function once(method, path, body, bearer) {
   const options = { method, headers, cache: "no-store" };
   if (body !== null) {
     options.body = JSON.stringify(body);
-    options.keepalive = options.body.length < KEPT_ALIVE; // also if the page is left
+    options.keepalive = options.body.length < KEPT_ALIVE; // even if the page is left
   }
   try {
     const response = await fetch(path, { ...options, signal: AbortSignal.timeout(15000) });
@@ -99,8 +99,8 @@ async function refusal(response) {
 }
 
 /**
- * Ask until there is an answer or a final refusal. Who can do without an answer says
- * after how many failures of the server (not of the connection) to give up.
+ * Ask until there is an answer or a final refusal. A caller that can do without an answer
+ * says after how many server failures (lost connections do not count) to give up.
  */
 export async function ask(method, path, body = null, bearer = token(), mostFailures = Infinity) {
   let failures = 0;
@@ -115,7 +115,7 @@ export async function ask(method, path, body = null, bearer = token(), mostFailu
       throw new Refused(found.status, "the server failed");
     }
     showBanner(found.status ? "The server has a problem. Trying again…" : "Connection lost. Trying again…");
-    // Not all at the same moment: a server that comes back is asked by everybody.
+    // Random waits, so that not everybody asks a returning server at the same moment.
     await sleep(Math.min(Math.max(wait, found.wait), MAX_WAIT_MS) * (0.75 + Math.random() / 2));
   }
 }
@@ -123,10 +123,10 @@ export async function ask(method, path, body = null, bearer = token(), mostFailu
 const waiting = () => JSON.parse(localStorage.getItem(OUTBOX) || "[]");
 const keep = (entries) => localStorage.setItem(OUTBOX, JSON.stringify(entries));
 
-// One after the other: a stop must be there before it is taken back.
+// One at a time: a stop must arrive before it can be taken back.
 let line = Promise.resolve();
 
-/** Send something that must arrive: it is kept here until the server has it on disk. */
+/** Send something that must arrive: kept here until the server has it on disk. */
 export function deliver(path, body) {
   const entry = { path, body, token: token() };
   keep([...waiting(), entry]);
@@ -135,7 +135,7 @@ export function deliver(path, body) {
   return sent;
 }
 
-/** A login may have ended meanwhile: then the next one of this browser delivers. */
+/** The login may have ended meanwhile; then this browser's next login delivers. */
 async function send(entry) {
   let isOver = true;
   try {
@@ -161,17 +161,17 @@ export async function flush() {
   }
 }
 
-/** What this browser remembers of a person, beside the login. */
+/** What this browser remembers about a person, besides the login. */
 export const WARM = "termdp.warm"; // the warm-up is done, or was skipped
 export const BEST = "termdp.best"; // their best drive
 
-/** Nothing of this person stays in this browser. */
+/** Remove every trace of this person from this browser. */
 export function leave() {
   for (const name of ["termdp.token", OUTBOX, WARM, BEST]) localStorage.removeItem(name);
   sessionStorage.removeItem("termdp.nonce");
 }
 
-/** Who has not joined is sent to the door. */
+/** Send people who have not joined to the join page. */
 export async function mustHaveJoined() {
   if (!token()) return goTo("/join");
   try {
@@ -186,11 +186,11 @@ export async function mustHaveJoined() {
   }
 }
 
-/** What this page is about is somewhere else. */
+/** Go to another page. */
 export function goTo(path) {
   location.replace(path);
   return new Promise(() => {}); // nothing more happens here
 }
 
-/** The game's sizes and looks. */
+/** The game's sizes and shapes. */
 export const loadGame = () => ask("GET", "/api/game");

@@ -1,4 +1,4 @@
-// "What bothers you": what came before one's stops, in words and as a picture to keep.
+// "What bothers you": what came before a person's stops, in words and as a picture.
 
 import { make, percent } from "/static/page.js";
 
@@ -14,25 +14,25 @@ const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
 /** The finding in one sentence. */
 function finding({ stops, bothers }) {
-  if (stops < 3) return "You stopped too few rides to say what bothers you.";
+  if (stops < 3) return "You stopped too few rides for us to say what bothers you.";
   const found = bothers.filter((row) => row.stands_out);
   if (!found.length) return "Nothing stands out: your stops came after all kinds of driving.";
   return capital(found.slice(0, 2).map((row) => row.words).join(", and "));
 }
 
 function details({ stops, bothers }) {
-  if (stops < 3) return `You stopped ${stops === 1 ? "once" : stops ? "twice" : "no ride"}. That is fine, too.`;
+  if (stops < 3) return `You stopped ${stops === 1 ? "once" : stops ? "twice" : "no rides"}. That is fine too.`;
   const [first] = bothers;
-  return `In the second before your ${stops} stops: ${first.words} in ${percent(first.mine)} of them, against ${percent(first.usual)} of all moments that you watched. This is a count, not a proof.`;
+  return `${capital(first.words)} happened in the second before ${percent(first.mine)} of your ${stops} stops, compared with ${percent(first.usual)} of all the moments you watched. This is only a count: it does not prove why you stopped.`;
 }
 
-/** What the fitted model says, and of whom it is. */
+/** What the fitted model says, and whose model it is. */
 function modelWords({ model, bothers }) {
-  if (!model) return "No model has been fitted to this study yet: this is counted from your own stops alone.";
+  if (!model) return "No model has been fitted to this study yet, so this is counted from your own stops alone.";
   const minded = bothers.filter((row) => row.extra_cost > 0).toSorted((a, b) => b.extra_cost - a.extra_cost);
   const most = minded.slice(0, 3).map((row) => `${row.words} (+${row.extra_cost.toFixed(2)})`);
-  const whose = model === "you" ? "The model fitted to your own stops" : "The model fitted to everybody’s stops (it is not about you alone)";
-  return `${whose} ${most.length ? `minds most: ${most.join(", ")}; in brackets what a step with it adds to the discomfort.` : "minds none of these."}`;
+  const whose = model === "you" ? "The model fitted to your own stops" : "The model fitted to everybody’s stops (not just yours)";
+  return `${whose} ${most.length ? `minds these most: ${most.join(", ")}. The numbers say how much discomfort each adds in one step.` : "minds none of these."}`;
 }
 
 function text(context, words, x, y, size, colour, weight = 400) {
@@ -41,7 +41,7 @@ function text(context, words, x, y, size, colour, weight = 400) {
   context.fillText(words, x, y);
 }
 
-/** The longest size at which words fit. */
+/** The largest size at which words fit. */
 function fitted(context, words, room, size) {
   for (let now = size; ; now -= 2) {
     context.font = `700 ${now}px ${FONT}`;
@@ -73,7 +73,7 @@ function key(context, x, y, colour, words, isBar) {
   text(context, words, x + 42, y, 24, SOFT);
 }
 
-/** The card as a picture; always light, because it is shown elsewhere. */
+/** The card as a picture; always light, because people show it elsewhere. */
 function draw(canvas, found) {
   const rows = found.bothers;
   canvas.width = SIZE.width;
@@ -86,7 +86,7 @@ function draw(canvas, found) {
   text(context, "What bothers you in the back seat", 60, 80, 32, SOFT, 600);
   const words = finding(found);
   text(context, words, 60, 146, fitted(context, words, SIZE.width - 120, 52), INK, 700);
-  text(context, `How often each came within a second before your ${found.stops} stops`, 60, 192, 26, SOFT);
+  text(context, `How often each happened in the second before your ${found.stops} stops`, 60, 192, 26, SOFT);
   rows.forEach((row, index) => bar(context, row, SIZE.top + SIZE.row * index + 34));
   const bottom = canvas.height - 72;
   key(context, 60, bottom, YOU, "before your stops", true);

@@ -1,5 +1,5 @@
-// What Results shows of a person's stops: their own while they judge, and at the end,
-// when nothing can influence them any more, beside the others' and the model's.
+// A person's stops on the Results page. While they still judge, they see only their own.
+// At the end, when nothing can influence them, they also see the others' and the model's.
 
 import { ask } from "/static/api.js";
 import { bothersCard } from "/static/bothers.js";
@@ -7,15 +7,15 @@ import { make } from "/static/page.js";
 import { across, axis, AXIS_HEIGHT, discomfortCurve, svg, title, WIDTH } from "/static/strips.js";
 import { capital, wordsFor } from "/static/words.js";
 
-let spoken = wordsFor(null); // how this study is spoken of
+let spoken = wordsFor(null); // the words for this study
 const LEFT = 62; // for the labels of the rows
 const ROW = 24;
 const CURVE = 46;
 
-// Told apart by colour and by form.
+// Each kind has its own colour and its own shape.
 const KINDS = {
   mine: { colour: "#0072b2", words: "you", mark: (x, y, colour) => svg("circle", { cx: x, cy: y, r: 7, fill: colour }) },
-  mine_again: { colour: "#0072b2", words: "you, when it came again", mark: (x, y, colour) => svg("circle", { cx: x, cy: y, r: 6, fill: "none", stroke: colour, "stroke-width": 3 }) },
+  mine_again: { colour: "#0072b2", words: "you, the second time", mark: (x, y, colour) => svg("circle", { cx: x, cy: y, r: 6, fill: "none", stroke: colour, "stroke-width": 3 }) },
   people: { colour: "#e69f00", words: "other people", mark: (x, y, colour) => svg("path", { d: `M${x} ${y - 7}l7 13h-14z`, fill: colour, "fill-opacity": 0.75 }) },
   simulated: { colour: "#009e73", words: "simulated passengers", mark: (x, y, colour) => svg("path", { d: `M${x} ${y - 7}l7 7-7 7-7-7z`, fill: colour, "fill-opacity": 0.75 }) },
 };
@@ -44,7 +44,7 @@ function row(box, y, label, x, ride, kinds, stepMs) {
   }
 }
 
-/** A ride on a seconds axis: you, the others, the model; as far as they are known. */
+/** A ride on a seconds axis: you, and the others and the model where they are known. */
 function rideStrip(ride, longest, stepMs) {
   const x = across(longest, LEFT);
   const rows = [["You", ["mine", "mine_again"]]];
@@ -95,22 +95,22 @@ function stopsCard(heading, sentence, rides, stepMs, kinds) {
   return make("section", { class: "card stack", id: "stops" }, make("h2", {}, heading), make("p", { class: "soft" }, sentence), legend(kinds, rides), ...lines);
 }
 
-/** Reviews of one's own rides as stops, the first and the second showing apart. */
+/** A person's own stops of a ride, those of the second showing apart. */
 function ownStops(ride) {
   const stops = (again) => ride.reviews.filter((r) => r.repeat === again && r.stop !== null).map((r) => r.stop);
   return { ...ride, mine: stops(false), mine_again: stops(true) };
 }
 
-/** Add what there is to see of one's stops; `found` is the answer of /api/results. */
+/** Show a person's stops; `found` is the answer of /api/results. */
 export async function showStops(content, found, words) {
   spoken = words;
   if (found.reviewed < found.total) {
     const rides = found.rides.slice(0, 200).map(ownStops);
-    const later = `These are your own stops. When you have judged all ${words.things}, you will see here what the others and the model did${words.game ? "" : ", and what bothers you"}.`;
+    const later = `These are your own stops. Once you have judged all the ${words.things}, you will also see what the others and the model did${words.game ? "" : ", and what bothers you"}.`;
     content.append(stopsCard("Your stops", later, rides, found.step_ms, ["mine", "mine_again"]));
     return;
   }
-  const wait = make("p", { class: "soft", role: "status" }, "Comparing your stops with the others…");
+  const wait = make("p", { class: "soft", role: "status" }, "Comparing your stops with everybody else’s…");
   content.append(wait);
   const whole = await ask("GET", "/api/comparison");
   wait.remove();
@@ -121,6 +121,6 @@ export async function showStops(content, found, words) {
 
 function whom({ people, simulated, model }) {
   const watchers = [people && `${people} other ${people === 1 ? "person" : "people"}`, simulated && `${simulated} ${spoken.simulated}`].filter(Boolean);
-  const others = watchers.length ? `Beside yours: the stops of ${watchers.join(" and ")}, without names.` : `Nobody else has judged these ${spoken.things} so far.`;
-  return `${others} ${model ? "Under them: the chance of a stop at each step, by the model fitted to this study." : "No model has been fitted to this study yet."}`;
+  const others = watchers.length ? `Next to your stops you see those of ${watchers.join(" and ")}, without names.` : `Nobody else has judged these ${spoken.things} yet.`;
+  return `${others} ${model ? "The curve below is the chance of a stop at each step, according to the model fitted to this study." : "No model has been fitted to this study yet."}`;
 }

@@ -1,4 +1,4 @@
-// A crash one can see: a shake, a flash, and pieces that fly.
+// A visible crash: a shake, a flash, and flying pieces.
 
 import { scatter } from "/static/picture.js";
 
@@ -8,7 +8,7 @@ const COLOURS = ["#e5322d", "#f5b921", "#ff8c2b", "#fff4ee", "#15171c"];
 
 export const wantsStillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** The pieces after a share of the time, around a place on the canvas. */
+/** Draw the pieces around a place on the canvas, after a share of the time. */
 function drawPieces(context, { x, y, size }, share) {
   context.save();
   context.globalAlpha = Math.max(0, 0.75 * (1 - 4 * share));
@@ -31,8 +31,8 @@ function drawPieces(context, { x, y, size }, share) {
 }
 
 /**
- * Show it, and resolve when it is over. `draw()` draws what is under it; `place()` says
- * where it is, with the size of a car. Without motion for those who want none.
+ * Show the crash; resolves when it is over. `draw()` draws what is underneath; `place()`
+ * says where it is, and the size of a car. Nothing moves for people who want no motion.
  */
 export async function showCrash(canvas, screen, draw, place) {
   const context = canvas.getContext("2d");

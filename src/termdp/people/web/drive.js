@@ -1,5 +1,5 @@
-// Drive oneself. The road is known ahead, so the car answers in the next picture; the
-// server plays the finished drive again and keeps what it finds.
+// Drive the car yourself. The road is known ahead, so the car reacts in the next picture.
+// The server replays the finished drive and stores the result.
 
 import { ask, BEST, deliver, freshId, goTo, loadGame, mustHaveJoined } from "/static/api.js";
 import { showCrash } from "/static/crash.js";
@@ -30,7 +30,7 @@ let driving = false;
 let coins = 0;
 
 const player = new Player(road.step_ms, draw, () => finish());
-/** Scores are counted in tenths by the game, in whole points here. */
+/** The game counts scores in tenths; the page shows whole points. */
 const points = (score) => Math.round(10 * score);
 const best = () => Number(localStorage.getItem(BEST) ?? -1);
 
@@ -68,7 +68,7 @@ async function finish() {
   driving = false;
   const crashed = world.crash !== null;
   document.body.dataset.state = crashed ? "crashed" : "over";
-  find("#start").disabled = true; // keys are still being pressed
+  find("#start").disabled = true; // ignore keys that are still held down
   const sent = deliver("/api/drives", { id: freshId(), seed: road.seed, actions: steering.actions });
   if (crashed) {
     sound.crash();

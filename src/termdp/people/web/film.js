@@ -1,18 +1,18 @@
-// A game as the server draws it: a list of shapes for each step. Other games than the
-// road are shown so; their rules are not known here.
+// A game as the server draws it: a list of shapes for each step. Every game except the
+// road is shown this way, because the browser does not know its rules.
 
 import { paint, Picture } from "/static/picture.js";
 import { World } from "/static/world.js";
 
 const NOTHING = { width: 1, height: 1, background: "#10131c", shapes: [], backdrop: [], frames: [[]], game_over: false };
 
-/** What a page plays: has `steps`, `end` and `crash`, as the road's `World` has. */
+/** What a page plays; it has `steps`, `end` and `crash`, like the road's `World`. */
 export class Film {
   constructor(data = NOTHING) {
     this.data = data;
     this.steps = data.frames.length - 1;
     this.end = this.steps;
-    this.crash = data.game_over ? this.steps : null; // the game's own end
+    this.crash = data.game_over ? this.steps : null; // the game ended by itself
   }
 
   /** The shapes on screen at a moment, back to front. */
@@ -23,10 +23,10 @@ export class Film {
   }
 }
 
-/** A ride of the server's, ready to be played; `road` is needed only on one. */
+/** A ride from the server, ready to play; only rides on the road need `road`. */
 export const played = (road, data) => (data.frames ? new Film(data) : new World(road, data).playAll(data.actions));
 
-/** A canvas for both: the road drawn smoothly, or a film step by step. */
+/** Draws both kinds: the road smoothly, a film step by step. */
 export class Screen {
   constructor(canvas, game) {
     this.canvas = canvas;

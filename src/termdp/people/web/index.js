@@ -1,4 +1,4 @@
-// The first page: where to go, and how far one has come.
+// The first page: where to go, and how much is done.
 
 import { ask, flush, loadGame, token, WARM } from "/static/api.js";
 import { showOwnData } from "/static/own_data.js";
@@ -9,7 +9,7 @@ import { World } from "/static/world.js";
 
 begin();
 
-/** Little scenes on the four cards, cut out of the real road. */
+/** Draw little scenes on the four cards, cut out of the real road. */
 async function drawSigns() {
   const game = await loadGame();
   const scenes = {
@@ -31,7 +31,7 @@ async function drawSigns() {
   }
 }
 
-/** One main button: what is left, and how long it takes. */
+/** Set the one main button: what is left to do, and how long it takes. */
 function showTask({ reviewed, total, ride_seconds: seconds }, words) {
   const left = total - reviewed;
   const minutes = Math.max(1, Math.round((left * seconds) / 60));
@@ -43,7 +43,7 @@ function showTask({ reviewed, total, ride_seconds: seconds }, words) {
     [button.textContent, button.href] = ["All done: see your results", "/results"];
   } else if (!words.game && !reviewed && !localStorage.getItem(WARM)) {
     [button.textContent, button.href] = ["Begin with a warm-up · 2 min", "/warmup"];
-    find("#count").textContent += `, about ${minutes} min. First three rides to warm up; they are not counted.`;
+    find("#count").textContent += `, about ${minutes} min. You start with three warm-up rides that do not count.`;
     find("#skip").hidden = false;
     find("#skip").addEventListener("click", () => localStorage.setItem(WARM, "skipped"));
   } else {

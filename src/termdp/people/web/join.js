@@ -1,4 +1,4 @@
-// Join a study: the invite, the text to agree to, then a token for this browser.
+// Join a study: check the invite, show the consent text, get a token for this browser.
 
 import { ask, freshId } from "/static/api.js";
 import { begin, find, onEnter, showParts } from "/static/page.js";
@@ -6,14 +6,14 @@ import { begin, find, onEnter, showParts } from "/static/page.js";
 begin();
 
 const NONCE = "termdp.nonce";
-const USED = "This invite link has been used already. It works once, in one browser. If you want to go on in this one, please ask for a new link.";
-const NOT_VALID = "This invite link does not work. Please copy the whole link once more, or ask for a new one.";
+const USED = "This invite link has already been used. Each link works once, in one browser. To continue in this browser, please ask for a new link.";
+const NOT_VALID = "This invite link does not work. Please copy the whole link again, or ask for a new one.";
 const WORDS = { 404: NOT_VALID, 409: USED, 422: NOT_VALID };
-const inWords = (error) => WORDS[error.status] ?? "The server did not let you in. Please try again later, or ask whoever invited you.";
+const inWords = (error) => WORDS[error.status] ?? "The server did not let you in. Please try again later, or ask the person who invited you.";
 
 const knownNonce = () => JSON.parse(sessionStorage.getItem(NONCE) || "{}");
 
-/** The same for one invite, so that a join whose answer was lost can be repeated. */
+/** Always the same for one invite, so that a join can be repeated if its answer was lost. */
 function nonceFor(invite) {
   const known = knownNonce();
   if (known.invite !== invite) {
@@ -33,7 +33,7 @@ async function offer(invite) {
     refuse(inWords(error));
     return;
   }
-  // Only the tab that used it may ask again, if the answer was lost.
+  // If the answer was lost, only the tab that used the invite may ask again.
   if (found.used && knownNonce().invite !== invite) {
     refuse(USED);
     return;
@@ -70,7 +70,7 @@ async function asGuest() {
   const typed = find("#guest-name").value.trim().normalize("NFC");
   const name = typed.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-").replace(/^[^\p{L}\p{N}]+/u, "");
   if (!name) {
-    find("#guest-problem").textContent = "Please type a name of letters or digits.";
+    find("#guest-problem").textContent = "Please type a name with letters or digits.";
     return;
   }
   try {

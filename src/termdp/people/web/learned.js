@@ -1,13 +1,13 @@
-// What the driver has learned, said to the people whose stops it learned from.
+// Tells people how many stops, and how many of theirs, the driver has learned from.
 
 import { ask, token } from "/static/api.js";
 import { find } from "/static/page.js";
 
-const LOOK_MS = 60_000; // a round may end while somebody rides
+const LOOK_MS = 60_000; // a round may finish while somebody rides
 
 function inWords({ stops, yours }) {
-  if (yours) return `The driver has learned from you: from ${stops} stops in this study, ${yours} of them yours. You ride with it here.`;
-  return `The driver has learned from ${stops} stops in this study. You ride with it here.`;
+  if (yours) return `The driver on this page has learned from you: from ${stops} stops in this study, ${yours} of them yours.`;
+  return `The driver on this page has learned from ${stops} stops in this study.`;
 }
 
 async function look() {

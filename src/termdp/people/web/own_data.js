@@ -1,4 +1,4 @@
-// One's own data: download them, sign out, or leave the study for good.
+// A person's own data: download it, sign out, or leave the study for good.
 
 import { ask, flush, inWords, leave } from "/static/api.js";
 import { find, make } from "/static/page.js";
@@ -12,8 +12,8 @@ async function download(name) {
 }
 
 async function signOut() {
-  if (!confirm("Sign out? To come back you need a new invite link.")) return;
-  await flush(); // what is on its way must arrive first
+  if (!confirm("Sign out? You will need a new invite link to come back.")) return;
+  await flush(); // unsent stops must arrive first
   await ask("POST", "/api/sign-out", {});
   leave();
   location.replace("/join");
@@ -24,13 +24,13 @@ async function withdraw() {
   await ask("POST", "/api/withdraw", { keep_stops: keep });
   leave();
   find("#left-words").textContent = keep
-    ? "Your stops are kept without your name. Everything else about you is deleted."
-    : "Everything about you is deleted.";
+    ? "Your stops are kept without your name. Everything else about you has been deleted."
+    : "Everything about you has been deleted.";
   for (const part of ["#own-data", "#progress-card"]) find(part).hidden = true;
   find("#left").hidden = false;
 }
 
-/** Show the card to somebody who has joined. */
+/** Show the card; only for people who have joined. */
 export function showOwnData(name) {
   const on = (selector, action) =>
     find(selector).addEventListener("click", async () => {

@@ -1,4 +1,4 @@
-// What every page has: the bar, the theme, small ways to make elements.
+// What every page has: the bar, the theme, helpers to make elements.
 
 const PAGES = [
   ["drive", "Drive", { "data-road": true }],
@@ -21,7 +21,7 @@ export function make(tag, attributes = {}, ...children) {
 
 export const find = (selector) => document.querySelector(selector);
 
-/** Show exactly these of the elements with a `data-part`. */
+/** Of all elements with a `data-part`, show only these. */
 export function showParts(...names) {
   for (const element of document.querySelectorAll("[data-part]")) {
     element.hidden = !names.includes(element.dataset.part);
@@ -36,7 +36,7 @@ function toggleTheme() {
 
 /** Put the bar on top and register the service worker. */
 export function begin() {
-  // After a click by a pointer the keys are the page's again, not the button's.
+  // After a mouse click or a tap, keys go to the page again, not to the button.
   addEventListener("click", (event) => {
     if (event.detail > 0) event.target.closest?.("button")?.blur();
   });
@@ -60,7 +60,7 @@ export function begin() {
   if ("serviceWorker" in navigator && isSecureContext) navigator.serviceWorker.register("/worker.js");
 }
 
-/** A row of buttons of which one is pressed. */
+/** A row of buttons, one of which is pressed. */
 export function segments(options, chosen, choose) {
   const box = make("div", { class: "segments", role: "group" });
   for (const [value, title] of options) {

@@ -1,14 +1,14 @@
-// Draws a moment of a world on a canvas, from the shapes that the server draws with.
+// Draws a moment of a world on a canvas, from the same shapes the server uses.
 
 const STRIPE = 1.5;
 
-/** A fixed jumble of whole numbers, the same as the server's. */
+/** A hash of whole numbers, the same as the server's. */
 export function scatter(number) {
   const mixed = Math.imul(number, 2654435761) >>> 0;
   return Math.imul(mixed ^ (mixed >>> 15), 2246822519) >>> 0;
 }
 
-/** Which of the paints a car has: the same in every picture. */
+/** The number of a car's colour; it is the same in every picture. */
 export function paintNumber(car, road, paints) {
   const identity = car.time * road.car_speed - car.row;
   return (scatter(identity * 31 + car.lane) >>> 8) % paints;
@@ -41,7 +41,7 @@ export function paint(context, shapes, scale) {
   }
 }
 
-/** Shapes drawn once, then copied: phones have better things to do at 60 frames. */
+/** Shapes drawn once, then copied: drawing them 60 times a second is slow on phones. */
 class Sprite {
   constructor(shapes, scale, box) {
     this.box = box;
@@ -76,7 +76,7 @@ export class Picture {
     this.context = canvas.getContext("2d", { alpha: false });
   }
 
-  /** Fit the canvas to its place on the screen; sprites are drawn anew if it changed. */
+  /** Fit the canvas to its place on the screen; if it changed, draw the sprites anew. */
   fit() {
     const ratio = Math.min(window.devicePixelRatio || 1, 2.5);
     const width = Math.max(1, Math.round(this.canvas.clientWidth * ratio));
@@ -93,7 +93,7 @@ export class Picture {
     this.fire = new Sprite(fire, scale, FIRE_BOX);
   }
 
-  /** Draw the world at a moment, in steps (fractions are between steps). */
+  /** Draw the world at a moment, counted in steps (fractions lie between steps). */
   draw(world, moment) {
     this.fit();
     const { context, game, scale } = this;
@@ -132,7 +132,7 @@ export class Picture {
     const y = world.road.agent_row * game.row;
     context.save();
     context.translate(x * scale, (y + 0.5) * scale);
-    context.rotate(0.2 * lean); // into the change
+    context.rotate(0.2 * lean); // lean into the lane change
     context.translate(-x * scale, -(y + 0.5) * scale);
     this.agent.draw(context, x, y, scale);
     context.restore();

@@ -1,10 +1,10 @@
 // Plays a world in time: start, pause, speed, and which moment was on screen when.
 
-// A longer gap between two pictures is a hidden tab or a hiccup: nobody saw the rest.
+// A longer gap between two pictures means a hidden tab or a hiccup: nobody saw the rest.
 const LONGEST_GAP_MS = 250;
 
 export class Player {
-  /** `draw(moment)` is called for every picture; `ended()` when the last was shown. */
+  /** `draw(moment)` is called for every picture, `ended()` after the last one. */
   constructor(stepMs, draw, ended) {
     this.stepMs = stepMs;
     this.draw = draw;

@@ -1,4 +1,4 @@
-// Why a ride was stopped: words to choose from and words of one's own.
+// Why a ride was stopped: reasons to choose from, and a field for other words.
 
 import { make } from "/static/page.js";
 

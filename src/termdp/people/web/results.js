@@ -1,4 +1,4 @@
-// Results: one's own for a supervisor, everybody's for the admin.
+// Results: supervisors see their own, the admin sees everybody's.
 
 import { adminToken, ask, flush, inWords, loadGame, token } from "/static/api.js";
 import { showStops } from "/static/comparison.js";
@@ -37,7 +37,7 @@ function note(words) {
 }
 
 async function ownResults() {
-  await flush(); // what an earlier page could not deliver counts
+  await flush(); // deliver what an earlier page could not, so that it counts
   const found = await ask("GET", "/api/results");
   const words = wordsFor(found.game);
   speak(words);
@@ -52,11 +52,11 @@ async function ownResults() {
         figure(mine ? String(mine.stops) : "0", "stops"),
         figure(mine ? percent(mine.stop_rate) : "–", `of ${words.things} stopped`),
         words.game ? null : figure(mine && mine.reaction_ms ? seconds(mine.reaction_ms[1]) : "–", "median reaction"),
-        figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same answer on repeats"),
+        figure(mine && mine.repeats ? percent(mine.repeats.same) : "–", "same answer the second time"),
       ),
       bar,
-      found.live.rides ? note(`${words.game ? "Watching" : "Riding along"} live, you stopped ${found.live.stops} of ${found.live.rides} ${words.things}; they are not counted here.`) : null,
-      note(`${words.game ? "" : "Reaction: time on screen from the last thing the driver did (a coin, a lane change) to your stop. "}Some ${words.things} are shown twice to see how consistent you are.`),
+      found.live.rides ? note(`${words.game ? "Watching" : "Riding along"} live, you stopped ${found.live.stops} of ${found.live.rides} ${words.things}. They are not included here.`) : null,
+      note(`${words.game ? "" : "Reaction is the time from the last coin or lane change to your stop. "}Some ${words.things} are shown twice, to see how consistent you are.`),
     ),
   );
   if (found.agreement.length) content.append(card(make("h2", {}, "You and the others"), table(agreementHeadings(words), found.agreement.map(agreementRow))));
@@ -68,7 +68,7 @@ async function adminResults() {
   const wanted = new URLSearchParams(location.search).get("study");
   const chosen = studies.find((study) => study.name === wanted) ?? studies.toSorted((a, b) => b.reviews - a.reviews)[0];
   if (!chosen) {
-    content.append(note("There is no study yet."));
+    content.append(note("There are no studies yet."));
     return;
   }
   const select = make("select", { "aria-label": "Study", change: () => (location.search = `?study=${encodeURIComponent(select.value)}`) },
@@ -87,9 +87,9 @@ async function adminResults() {
         ...(words.game ? [] : [row.reaction_ms ? seconds(row.reaction_ms[1]) : "–"]),
         row.repeats ? `${percent(row.repeats.same)} of ${row.repeats.rides}` : "–",
       ]),
-    ), words.game ? null : note("Reaction: time on screen from the last coin or lane change to the stop.")),
+    ), words.game ? null : note("Reaction is the time on screen from the last coin or lane change to the stop.")),
   );
-  if (found.agreement.length) content.append(card(make("h2", {}, "Agreement"), table(agreementHeadings(words), found.agreement.map(agreementRow)), note("κ is agreement beyond chance: 1 is perfect, 0 is what chance gives.")));
+  if (found.agreement.length) content.append(card(make("h2", {}, "Agreement"), table(agreementHeadings(words), found.agreement.map(agreementRow)), note("κ is agreement beyond chance: 1 is perfect, 0 is no better than chance.")));
   if (found.per_ride.length) await ridesCard(chosen.name, found, words);
 }
 
@@ -105,7 +105,7 @@ async function ridesCard(study, found, words) {
   const below = make("div", { class: "below", hidden: true });
   const list = make("div");
   content.append(card(make("h2", {}, capital(words.things)), legend,
-    note(`Dots are stops, rings are stops at a second showing, ✹ is ${words.game ? "the game’s own end" : "a crash"}${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ${words.thing} to watch it.`), screen, below, list, axis(longest, found.step_ms)));
+    note(`Dots are stops, rings are stops at a second showing, ✹ is ${words.game ? "game over" : "a crash"}${found.has_observer ? "; the curve is the fitted model’s chance of a stop" : ""}. Choose a ${words.thing} to watch it.`), screen, below, list, axis(longest, found.step_ms)));
   const game = words.game ? null : await loadGame();
   const called = (ride) => `${capital(words.thing)} ${ride.ride} · ${ride.driver}`;
   const show = viewer(study, game, screen, below, { names, longest, called, stepMs: found.step_ms });
@@ -117,7 +117,7 @@ async function ridesCard(study, found, words) {
     list.append(button);
     if (found.has_observer) drawCurve(study, ride, button, names, longest);
   }
-  if (found.per_ride.length > AT_ONCE) list.append(note(`… and ${found.per_ride.length - AT_ONCE} more; export the study for all.`));
+  if (found.per_ride.length > AT_ONCE) list.append(note(`… and ${found.per_ride.length - AT_ONCE} more. Export the study to see them all.`));
 }
 
 const fetchRide = (study, number, only = "") => ask("GET", `/api/admin/studies/${encodeURIComponent(study)}/rides/${number}${only}`, null, adminToken());
@@ -127,7 +127,7 @@ async function drawCurve(study, ride, button, names, longest) {
   if (data.discomfort) button.querySelector("svg").replaceWith(strip(ride, names, longest, data.discomfort));
 }
 
-/** Plays a chosen ride, its strip under the film, with a line where it is. */
+/** Plays a chosen ride above its strip; a line on the strip marks the moment shown. */
 function viewer(study, game, screen, below, { names, longest, called, stepMs }) {
   const picture = new Screen(screen.firstChild, game);
   let player = null;
@@ -145,7 +145,7 @@ function viewer(study, game, screen, below, { names, longest, called, stepMs }) 
     player = new Player(data.step_ms, draw, () => {});
     player.speed = 2;
     player.start(() => world.end);
-    screen.scrollIntoView({ block: "start" }); // its strip stands under it
+    screen.scrollIntoView({ block: "start" }); // its strip is right below
   };
 }
 

@@ -1,4 +1,4 @@
-// Review recorded rides: watch, stop at the moment of discomfort, say why, go on.
+// Review recorded rides: watch, stop when it feels wrong, say why, go on to the next.
 
 import { ask, deliver, freshId, inWords, WARM } from "/static/api.js";
 import { find, segments } from "/static/page.js";
@@ -7,7 +7,7 @@ import { FASTER, isAfterCrash, nothing, picture, reasons, say, sendMistake, send
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"]];
-const HOW = `${words.about}Stop the ${words.thing} at the moment it begins to feel wrong. If it never does, let it end.`;
+const HOW = `${words.about}Stop the ${words.thing} as soon as it starts to feel wrong. If it never does, let it play to the end.`;
 let world = nothing;
 let ride = null;
 let replays = 0;
@@ -32,7 +32,7 @@ function enter(next) {
   const watching = next === "playing" || next === "paused";
   if (!watching) stopButton.disarm(next === "reviewed" ? "STOPPED" : "STOP");
   find("#pause").disabled = !watching;
-  find("#pause").textContent = next === "paused" ? "Go on" : "Pause";
+  find("#pause").textContent = next === "paused" ? "Resume" : "Pause";
   find("#replay").disabled = !(watching || next === "ended");
   find("#over").hidden = watching || next === "reviewed";
   find("#hud").hidden = find("#time").hidden = !watching;
@@ -48,7 +48,7 @@ async function load(begun) {
   ride = found.ride;
   if (ride === null) {
     enter("done");
-    if (found.total) say("All done. Thank you!", `You have judged every ${words.thing}. See how you compare with the others${words.game ? "" : ", and what bothers you"}.`, "See your results");
+    if (found.total) say("All done. Thank you!", `You have judged every ${words.thing}. Now see how you compare with the others${words.game ? "" : ", and what bothers you"}.`, "See your results");
     else say(`No ${words.things} yet`, words.none, "");
     return;
   }
@@ -126,12 +126,12 @@ async function stop({ moment, step, latency_ms }) {
       draw(world.end);
       ended();
     } else if (error.status === 409) {
-      status(`You have judged this ${words.thing} in another tab. That answer counts.`, "problem");
+      status(`You already judged this ${words.thing} in another tab. That answer counts.`, "problem");
     } else status(inWords(error), "problem");
   }
 }
 
-/** The stop was a mistake: it is taken back, and the ride goes on. */
+/** The stop was a mistake: take it back and let the ride go on. */
 async function goOn() {
   const stopped = lastStop;
   lastStop = null;

@@ -7,7 +7,7 @@ import { Player } from "/static/player.js";
 import { FASTER, isAfterCrash, nothing, picture, reasons, sendMistake, sendReason, status, toPlay, words } from "/static/stage.js";
 import { enableLater, isForPage, StopButton, TakeBack } from "/static/stopping.js";
 
-const MOST_FAILURES = 4; // then it is better to say so
+const MOST_FAILURES = 4; // then give up and say so
 
 let world = nothing;
 let ride = null;
@@ -44,7 +44,7 @@ async function start() {
     ride = await ask("POST", "/api/live", {}, token(), MOST_FAILURES);
   } catch (error) {
     enter("waiting");
-    find("#over-title").textContent = `No ${words.thing} just now`;
+    find("#over-title").textContent = `No ${words.thing} right now`;
     find("#over-text").textContent = inWords(error);
     return;
   }
@@ -84,7 +84,7 @@ async function finish() {
   await save("finish", {});
 }
 
-/** The stop was a mistake: it is taken back, and the ride goes on. */
+/** The stop was a mistake: take it back and let the ride go on. */
 async function goOn() {
   enter("riding");
   stopButton.arm();
@@ -100,7 +100,7 @@ function over(outcome, word) {
   find("#why").hidden = true;
 }
 
-/** Have it written down; false if it was refused. */
+/** Have the server store the answer; false if it was refused. */
 async function save(verb, more) {
   status("Saving…", "soft");
   const body = { id: freshId(), speed: player.speed, client_ms: Date.now(), ...more };

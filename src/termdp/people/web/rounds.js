@@ -1,4 +1,4 @@
-// Rounds of a study: how each driver was taken, with 95% intervals.
+// Rounds of a study: what the reviews say about each driver, with 95% intervals.
 
 import { find, make } from "/static/page.js";
 
@@ -25,7 +25,7 @@ function table({ title, name, rounds }) {
     make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rounds.map(line)))));
 }
 
-/** Fill the card with what was found. */
+/** Fill the card with the rounds of every study. */
 export function showRounds({ studies }) {
   find("#no-rounds").hidden = studies.length > 0;
   find("#rounds").replaceChildren(...studies.map(table));

@@ -1,5 +1,5 @@
-// The road as it is seen from the back seat: in perspective, with a mirror for the cars
-// left behind. Same interface as Picture; it shows the same world.
+// The road as seen from the back seat: in perspective, with a mirror for the cars left
+// behind. It has the same interface as Picture and shows the same world.
 
 import { wantsStillness } from "/static/crash.js";
 import { paintNumber, scatter } from "/static/picture.js";
@@ -7,10 +7,10 @@ import { paintNumber, scatter } from "/static/picture.js";
 const HORIZON = 0.36; // of the height
 const EYES = 0.95; // their height over the road, in lanes' widths
 const BEHIND_NOSE = 1.5; // how far the eyes are behind the car's front
-const STRETCH = 1.7; // lengths look as long as widths only from above
+const STRETCH = 1.7; // without it, lengths would look too short from this angle
 const NEAR = 0.45;
-const FAR_ROWS = 8; // things show this many rows before the flat view shows them
-const TREES = 5; // between two trees, in rows
+const FAR_ROWS = 8; // things appear this many rows earlier than in the flat view
+const TREES = 5; // distance between two trees, in rows
 const CAR = { half: 0.3, body: 0.3, roof: 0.52, rows: 2 };
 
 /** A colour made darker or lighter; `#rrggbb`. */
@@ -187,7 +187,7 @@ export class SeatView {
     }
   }
 
-  /** What belongs to the own car: mirror, dashboard, wheel, the seats in front. */
+  /** The inside of the car: mirror, dashboard, wheel, front seats. */
   inside(world, now, lean) {
     const { context, canvas } = this;
     const [w, h] = [canvas.width, canvas.height];
@@ -218,7 +218,7 @@ export class SeatView {
     }
   }
 
-  /** The cars behind: these are what scores. */
+  /** The cars behind, which are what scores. */
   mirror(world, now) {
     const { context, canvas, road } = this;
     const [width, height] = [0.34 * this.unit, 0.1 * this.unit];

@@ -6,7 +6,7 @@ export class Sound {
   constructor(button) {
     this.button = button;
     this.isOn = localStorage.getItem(KEY) === "on";
-    this.context = null; // browsers want a gesture before there is one
+    this.context = null; // browsers allow one only after a click or key press
     button.addEventListener("click", () => this.toggle());
     this.show();
   }

@@ -1,4 +1,4 @@
-// What Ride, Review and the warm-up share: the game, its picture, the reasons, and where words go.
+// What Ride, Review and the warm-up share: the game, its picture, the reasons, the messages.
 
 import { deliver, freshId, loadGame, mustHaveJoined } from "/static/api.js";
 import { Film, played, Screen } from "/static/film.js";
@@ -17,10 +17,10 @@ const game = words.game ? null : await loadGame();
 export const picture = new Screen(find("#canvas"), game);
 export const reasons = new Reasons(find("#chips"), find("#reason"), words.reasons);
 
-/** What there is to play before there is anything. */
+/** An empty world, until there is one to play. */
 export const nothing = game ? new World(game.road, { cars: [], coins: [] }) : new Film();
 
-/** A ride of the server's, ready to be played. */
+/** A ride from the server, ready to play. */
 export const toPlay = (ride) => played(game?.road, ride);
 
 export function status(text, kind) {
@@ -28,7 +28,7 @@ export function status(text, kind) {
   find("#status").className = kind;
 }
 
-/** Send the reason that was given, once. It waits in the outbox if the page is left. */
+/** Send the reason, once. It waits in the outbox if the page is left. */
 export async function sendReason(showing) {
   const words = reasons.text;
   reasons.clear();
@@ -40,11 +40,11 @@ export async function sendReason(showing) {
 export const sendMistake = (showing, stop) =>
   deliver(`/api/showings/${showing}/mistake`, { id: freshId(), stop });
 
-/** Whether a stop at this step is too late: the last step of a ride that crashes is the crash,
- * the last of a game that is over its end. */
+/** Whether a stop at this step is too late: in the last step the ride crashes, or the game
+ * is over. */
 export const isAfterCrash = (world, step) => world.crash !== null && step >= world.steps - 1;
 
-/** Words over the picture, and a button under them; no button without a name. */
+/** Show a message over the picture, with a button below it if the button has a name. */
 export function say(title, text, button) {
   find("#over-title").textContent = title;
   find("#over-text").textContent = text;

@@ -1,7 +1,7 @@
-// From presses to decisions. The game decides once per step. A step's decision is left
-// open for its first quarter, in which the car is in its old lane whatever it does. So a
-// press acts in the present step if it comes that early, else in the next one. The car
-// begins to turn in the very next picture.
+// From presses to decisions. The game takes one decision per step. It stays open for the
+// first quarter of the step, because until then the car is in its old lane either way. A
+// press that early acts in the current step, a later one in the next step. The car begins
+// to turn in the very next picture.
 
 import { FRAMES } from "/static/world.js";
 
@@ -12,7 +12,7 @@ const OPEN = 1 / FRAMES;
 const MOST_AHEAD = 2;
 
 export class Steering {
-  /** `steps`: how many decisions there are at most. */
+  /** `steps`: the largest number of decisions. */
   constructor(world, steps) {
     this.world = world;
     this.steps = steps;
@@ -30,12 +30,12 @@ export class Steering {
     return this.world.crash !== null || this.actions.length >= this.steps;
   }
 
-  /** Time goes on: steps in which nothing was pressed. */
+  /** Fill the steps that passed without a press. */
   advance(moment) {
     while (!this.isOver && this.world.steps + OPEN <= moment) this.decide(STAY, this.world.steps);
   }
 
-  /** Left or right, now; false if it comes too fast after others. */
+  /** Turn left or right now; false if the press comes too soon after others. */
   press(action, moment) {
     this.advance(moment);
     if (this.isOver || this.world.steps - moment >= MOST_AHEAD) return false;

@@ -1,17 +1,17 @@
-// What counts as a stop, and what does not: a press that was meant, and not taken back.
+// What counts as a stop: a press that was intended, and not taken back.
 
 import { find } from "/static/page.js";
 
-// Just after a start or a stop a press was meant for what was there before.
+// A press just after a start or a stop was meant for what was there before.
 export const DEAD_MS = 400;
 const UNDO_MS = 3000;
-// A click comes this much after its pointer was lifted, at the latest.
+// A click comes at most this long after its pointer was lifted.
 const CLICK_MS = 300;
 const IS_TYPED_INTO = "input, textarea, select, [contenteditable]";
 const IS_PRESSED = "a, button, summary";
 const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey || event.shiftKey;
 
-/** Whether a key was meant for the page: no modifiers, nothing focused that uses it. */
+/** Whether a key is meant for the page: no modifiers, and no focused element uses it. */
 export function isForPage(event) {
   const presses = event.key === " " || event.key === "Enter";
   const users = presses ? `${IS_TYPED_INTO}, ${IS_PRESSED}` : IS_TYPED_INTO;
@@ -36,7 +36,7 @@ export class StopButton {
     button.addEventListener("click", (event) => this.click(event));
     button.addEventListener("keydown", (event) => {
       if (event.key !== " " || hasModifier(event)) return;
-      event.preventDefault(); // its click would come only when the key is let go
+      event.preventDefault(); // the click would come only when the key is released
       this.key(event);
     });
     for (const name of ["pointerup", "pointercancel"]) {
@@ -57,7 +57,7 @@ export class StopButton {
     this.button.firstChild.textContent = "STOP";
   }
 
-  /** Nothing to stop; `word` says what the button stands for now. */
+  /** There is nothing to stop; the button shows `word`. */
   disarm(word = "STOP") {
     this.pressed = null;
     this.deadUntil = Infinity;
@@ -78,7 +78,7 @@ export class StopButton {
     this.player.pause();
   }
 
-  /** No click came of a press: the ride goes on. */
+  /** The press led to no click: the ride goes on. */
   letGo(held) {
     if (this.pressed !== held) return;
     this.pressed = null;
@@ -93,7 +93,7 @@ export class StopButton {
     this.stop(seen);
   }
 
-  /** Space, from anywhere but where it means something else. */
+  /** Space stops from anywhere, except where it means something else. */
   key(event) {
     if (!event.repeat && !this.isDead(event)) this.stop(this.player.at(event));
   }
@@ -123,7 +123,7 @@ export class TakeBack {
   }
 }
 
-/** A button that comes into sight cannot be hit by a press meant for something else. */
+/** Protect a button that has just appeared from presses meant for something else. */
 export function enableLater(button) {
   button.disabled = true;
   setTimeout(() => (button.disabled = false), DEAD_MS);

@@ -1,10 +1,10 @@
-// A ride as a strip: time from left to right, who stopped when, and under it how
-// uncomfortable the fitted model finds it.
+// A ride as a strip: time runs from left to right, marks show who stopped when, and the
+// area below is the fitted model's chance of a stop.
 
 const SVG = "http://www.w3.org/2000/svg";
-// Told apart by people of all kinds of sight (Okabe and Ito), on light and dark.
+// Colour-blind people can tell these apart (Okabe and Ito), on light and dark.
 export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#7f7f7f"];
-// As wide as there is room, so that letters keep their size on a phone.
+// As wide as the screen allows, so that letters keep their size on a phone.
 export const WIDTH = Math.max(260, Math.min(1000, document.documentElement.clientWidth - 70));
 const CURVE_HEIGHT = 46;
 export const AXIS_HEIGHT = 22;
@@ -22,10 +22,10 @@ export function title(text) {
   return element;
 }
 
-/** Where a step is, from the left edge; `left` is kept free for labels. */
+/** The x of a step; `left` pixels are kept free for labels. */
 export const across = (longest, left = 8) => (step) => left + ((WIDTH - 8 - left) * step) / longest;
 
-/** Seconds under strips of the same scale. */
+/** An axis in seconds, for strips of the same scale. */
 export function axis(longest, stepMs, left = 8) {
   const x = across(longest, left);
   const whole = (longest * stepMs) / 1000;

@@ -1,5 +1,5 @@
-// Three guided rides before the study: watch, stop and take it back, judge. Nothing that
-// is done here leaves the browser.
+// Three guided rides before the study: watch, stop and take it back, judge. Nothing people
+// do here leaves the browser.
 
 import { ask, goTo, WARM } from "/static/api.js";
 import { find } from "/static/page.js";
@@ -10,32 +10,32 @@ import { enableLater, isForPage, StopButton } from "/static/stopping.js";
 const LESSONS = [
   {
     title: "1. Just watch",
-    text: "An agent drives, you sit behind it. See how it changes lanes, how near it comes to other cars, when it fetches coins.",
-    hint: "The red car is yours. It leaves slower cars behind. Coins are only shiny.",
-    ended: ["That was a ride", "Next you will stop one."],
+    text: "An agent drives and you sit in the back. Notice how it changes lanes, how close it gets to other cars, and when it goes for coins.",
+    hint: "You are in the red car. It overtakes slower cars. Coins look nice but are worth nothing.",
+    ended: ["That was the first ride", "You will stop the next one."],
     canStop: false,
   },
   {
     title: "2. Stop, and take it back",
     text: "Press STOP once, whenever you like: the red button, or Space.",
-    hint: "The ride halts as soon as you press. If you slide away before letting go, it goes on.",
-    stopped: "If you did not mean it, press “That was a mistake, go on”. Try it. In the study you have three seconds for it.",
-    goesOn: "Taken back: the ride goes on as if nothing had happened. You may stop it again.",
-    ended: ["You let it end", "Would you like to try STOP once more?"],
+    hint: "The ride pauses as soon as you press. If you slide off the button before letting go, it goes on.",
+    stopped: "If you did not mean to stop, press “That was a mistake, go on”. Try it now. In the study you have three seconds to do so.",
+    goesOn: "Your stop is taken back, and the ride goes on as if nothing had happened. You can stop it again.",
+    ended: ["The ride is over", "Would you like another chance to try STOP?"],
     canStop: true,
   },
   {
-    title: "3. As in the study",
-    text: "Stop at the moment it begins to feel wrong to you. If it never does, let it end. There is no right answer: people differ, and that is what the study is about.",
-    hint: "Watch the ride as if you sat in that car.",
-    stopped: "Say why if you like. It helps, but you need not.",
+    title: "3. Just like in the study",
+    text: "Stop as soon as it starts to feel wrong to you. If it never does, let it play to the end. There is no right answer: people differ, and that is what the study is about.",
+    hint: "Watch as if you were sitting in that car.",
+    stopped: "Tell us why if you like. It helps, but you don’t have to.",
     goesOn: "The ride goes on.",
-    ended: ["It crashed", "You did not stop it. That is an answer, too."],
+    ended: ["It crashed", "You did not stop it. That is an answer too."],
     canStop: true,
   },
 ];
 
-if (words.game) await goTo("/review"); // it is about driving
+if (words.game) await goTo("/review"); // the warm-up is about driving
 const { rides } = await ask("GET", "/api/warmup");
 let lesson = 0;
 let world = null;

@@ -1,4 +1,4 @@
-// How pages speak of what is watched: rides with a driver, or games that somebody plays.
+// The words pages use for what people watch: rides with a driver, or games with a player.
 
 import { find } from "/static/page.js";
 
@@ -9,9 +9,9 @@ const RIDE = {
   things: "rides",
   start: "Start the ride",
   next: "Next ride",
-  lead: "Agents drive, you sit behind them. Stop them whenever it feels wrong. They learn from nothing but the moments you stopped.",
+  lead: "An agent drives and you sit in the back. Stop it whenever something feels wrong. Your stops are what agents learn from.",
   watch: "Ride",
-  watchText: "An agent drives, live. You have one button: STOP.",
+  watchText: "An agent drives you, live. You have one button: STOP.",
   seat: "Take a seat",
   seatText: "An agent drives. Stop it as soon as you would rather get out.",
   crashed: "It crashed",
@@ -20,7 +20,7 @@ const RIDE = {
   crashedAtLast: "it crashed in the end",
   over: "The ride is over",
   arrived: "You arrived",
-  none: "There are no recorded rides in this study so far. Try Ride or Drive.",
+  none: "This study has no recorded rides yet. Try Ride or Drive.",
   simulated: "simulated passengers",
   reasons: ["needless lane change", "too close", "coins", "jerky", "about to crash"],
 };
@@ -30,31 +30,31 @@ const GAME = {
   things: "games",
   start: "Start the game",
   next: "Next game",
-  lead: "Agents play, you look on. Stop them whenever it feels wrong. They learn from nothing but the moments you stopped.",
+  lead: "An agent plays and you watch. Stop it whenever something feels wrong. Your stops are what agents learn from.",
   watch: "Watch",
   watchText: "An agent plays, live. You have one button: STOP.",
-  seat: "Look on",
-  seatText: "An agent plays. Stop it as soon as it feels wrong.",
+  seat: "Sit back and watch",
+  seatText: "An agent plays. Stop it as soon as something feels wrong.",
   crashed: "The game is over",
   crash: "game over",
   crashedFirst: "The game was over before your stop",
   crashedAtLast: "the game was over in the end",
   over: "Time is up",
   arrived: "Time is up",
-  none: "There are no recorded games in this study so far. Try Watch.",
+  none: "This study has no recorded games yet. Try Watch.",
   simulated: "simulated spectators",
   reasons: ["too risky", "clumsy", "pointless", "stuck", "about to lose"],
 };
 
 /**
- * The words of a study; `game` is what its environment is called, null for the road,
- * `about` says what it is.
+ * The words for a study. `game` is the name of its environment, null for the road;
+ * `about` describes it in one sentence.
  */
 export const wordsFor = (game, about = "") => (game ? { ...GAME, game, about: about && `${about}. ` } : RIDE);
 
 export const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
-/** Put them where the page has a place for them. */
+/** Put the words into the page, and hide what belongs to the other kind of study. */
 export function speak(words) {
   for (const place of document.querySelectorAll("[data-word]")) place.textContent = words[place.dataset.word];
   for (const place of document.querySelectorAll("[data-road]")) place.hidden = words.game !== null;

@@ -1,5 +1,5 @@
-// The pages without a connection: kept when they were last seen. The interface under
-// /api is never kept.
+// Makes the pages work offline: it keeps the last version of each. Answers under /api are
+// never kept.
 
 const CACHE = "termdp-2";
 

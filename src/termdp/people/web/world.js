@@ -1,11 +1,11 @@
-// Backseat Driver's rules in the browser: what a driver touches on a road that is known.
-// The server plays every drive again; a test compares both, step by step.
+// Backseat Driver's rules in the browser: what a driver hits on a known road. The server
+// replays every drive; a test compares the two, step by step.
 
 export const FRAMES = 4;
 const CAR_LENGTH = 2;
 const OLD_LANE_FRAMES = [1, 2];
 const NEW_LANE_FRAMES = [2, 3, 4];
-// So many steps may have been decided before they begin, the present one included.
+// At most this many steps are decided before they begin, the current one included.
 const AHEAD = 3;
 
 function triples(flat, extra) {
@@ -25,13 +25,13 @@ export class World {
     this.lanes = [Math.floor(road.lanes / 2)]; // before each step
     this.headings = []; // of each step
     this.begins = []; // when its lane change begins to show, if not with the step
-    this.open = false; // whether more steps will follow (somebody drives)
+    this.open = false; // whether more steps will follow (somebody is driving)
     this.crash = null; // the moment of the crash, in steps
     this.score = 0;
     this.coinCount = 0;
     this.overtaken = 0;
     this.rewards = [];
-    this.coinCounts = [0]; // after so many steps
+    this.coinCounts = [0]; // after each number of steps
     this.scores = [0];
   }
 
@@ -128,7 +128,7 @@ export class World {
     return this.crash ?? (this.open ? Infinity : this.steps);
   }
 
-  /** Where the own car is, in lanes, and how it leans, from −1 (left) to 1 (right). */
+  /** Where the driver's car is, in lanes, and how it leans, from −1 (left) to 1 (right). */
   placeAt(now) {
     const last = this.open && this.crash === null ? this.steps : Math.max(this.steps - 1, 0);
     const first = Math.min(Math.floor(now), last);
