@@ -13,8 +13,8 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Serve Backseat Driver to people: drive, ride along, review, see the results.
 
-    The first start prints an admin token and an invite link; give the token yourself in
-    the environment variable TERMDP_ADMIN_TOKEN if you prefer.
+    The first start prints an admin token and an invite link. To choose the token, set
+    the environment variable TERMDP_ADMIN_TOKEN.
 
     Example: termdp serve --db people.db --agents runs
     """
@@ -26,23 +26,23 @@ class Args:
     port: int = 8040
     """Port to listen on."""
     agents: Path | None = None
-    """Folder with runs of Backseat Driver; scripted drivers without."""
+    """Folder with runs of Backseat Driver; scripted drivers unless given."""
     steps: int = 250
     """Longest ride on the Ride page, in steps."""
     trusted_proxy: tuple[str, ...] = ()
-    """Addresses or networks of reverse proxies before this server. Only they are believed
-    when they say for whom they ask (X-Forwarded-For)."""
+    """Addresses or networks of reverse proxies in front of this server. Only their
+    X-Forwarded-For headers are believed."""
     improve: float | None = None
-    """Minutes between rounds in which a driver learns from new stops, in a process of its
-    own (docs/improve.md); none unless given."""
+    """Minutes between rounds in which a driver learns from new stops, in a separate
+    process (docs/improve.md); no rounds unless given."""
     improve_folder: Path = Path("improve")
     """Folder for what is learned in these rounds."""
     workers: int = 1
-    """Processes that answer; more than one need PostgreSQL (docs/people_server.md)."""
+    """Server processes; more than one needs PostgreSQL (docs/people_server.md)."""
     token_days: float = 30
-    """How many days an invite link works, and the login that comes of it."""
+    """How many days an invite link and its login work."""
     no_tokens: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Let anybody join without an invite; only on this machine."""
+    """Let anybody join without an invite; allowed only on a loopback address."""
 
 
 @needs_people_packages()
@@ -63,7 +63,7 @@ def run(args: Args) -> None:
         check_minutes(args.improve)
 
     def on_start(opening: Opening) -> None:
-        print(f"Backseat Driver: {opening.url}  (Ctrl-C ends)")
+        print(f"Backseat Driver: {opening.url}  (Ctrl-C to stop)")
         if opening.admin_token is not None:
             print(
                 f"  admin, shown this once: {opening.url}/admin#{opening.admin_token}"

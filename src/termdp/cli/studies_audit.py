@@ -11,7 +11,7 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """List what was done to a store, newest first: all but reviewing.
+    """List what was done to a store, newest first; reviews are not listed.
 
     Example: termdp studies audit comfort --db people.db
     """

@@ -13,14 +13,14 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Write a whole store, as it is at one moment, to a new file.
 
-    Servers go on meanwhile. The file holds everything, logins included: keep it as safe
-    as the store.
+    Servers may keep running. The file holds everything, logins included: keep it as
+    safe as the store.
 
     Example: termdp studies backup people-2026-05-01.backup --db people.db
     """
 
     file: tyro.conf.Positional[Path]
-    """The file to write; it appears whole or not at all."""
+    """The file to write; a failed backup leaves no file."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False

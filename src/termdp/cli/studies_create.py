@@ -11,7 +11,7 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Begin a study: scripted rides to review, and an invite link for each supervisor.
+    """Create a study: scripted rides to review, and an invite link for each supervisor.
 
     Example: termdp studies create comfort --rides 40 --invite ann bo
     """
@@ -21,15 +21,15 @@ class Args:
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     title: str = ""
-    """Title that supervisors see; the name if left out."""
+    """Title that supervisors see; the study's name unless given."""
     consent: Path | None = None
-    """Text file that supervisors agree to before anything else."""
+    """Text file that supervisors must agree to first."""
     rides: int = 0
     """How many rides of scripted drivers to add; `termdp studies rides` adds others."""
     steps: int = 200
     """Longest ride, in steps."""
     step_ms: int = 200
-    """Milliseconds that a step is shown at normal speed."""
+    """Milliseconds per step at normal speed."""
     repeat_share: float = 0.1
     """Share of rides that are shown twice, to measure consistency."""
     seed: int = 0
@@ -37,7 +37,7 @@ class Args:
     invite: tuple[str, ...] = ()
     """Names of supervisors to invite."""
     url: str = "http://127.0.0.1:8040"
-    """Where the server will be reached; the beginning of the invite links."""
+    """Address of the server; the invite links begin with it."""
     json: bool = False
     """Print JSON for programs instead of lines."""
 

@@ -19,7 +19,7 @@ class Args:
     study: tyro.conf.Positional[str]
     """The study's name."""
     out: tyro.conf.Positional[Path]
-    """File to write; it appears whole or not at all."""
+    """File to write; a failed export leaves no file."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False
@@ -28,7 +28,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Export and say how much."""
+    """Export, and print the number of steps."""
     from termdp.people.records.study_files import export_study
     from termdp.people.records.study_store import StudyStore
 

@@ -12,7 +12,7 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Take a person out of a study for good: reviews, drives, rides made for them, login.
 
-    Exports, fits and backups made before are files elsewhere: delete them yourself.
+    Earlier exports, fits and backups are not touched: delete them yourself.
 
     Example: termdp studies forget comfort ann --db people.db
     """

@@ -28,7 +28,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Import and say what."""
+    """Import, and print what is in the study."""
     from termdp.people.records.study_files import import_study
     from termdp.people.records.study_store import StudyStore
 

@@ -23,11 +23,11 @@ MOST_ROUNDS = 1000
 class Args:
     """Let a driver learn from all stops of a study so far, and drive again: one round.
 
-    A round fits an observer to the stops, trains the last driver on under it, and adds
-    new rides to the study, half by the new driver and half by earlier ones, mixed. Then
-    supervisors review again (`termdp serve`). A round that was interrupted goes on where
-    it was. With --simulated five SIMULATED passengers review between the rounds, and
-    --rounds runs on by itself.
+    A round fits an observer to the stops, trains the last driver further under it, and
+    adds new rides to the study: half by the new driver, half by earlier ones, in turn.
+    Then supervisors review again (`termdp serve`). An interrupted round continues where
+    it was. With --simulated, five SIMULATED passengers review between rounds, so several
+    --rounds run without people.
 
     Example: termdp studies improve comfort
     """
@@ -41,17 +41,17 @@ class Args:
     simulated: tyro.conf.FlagCreatePairsOff[bool] = False
     """Let simulated passengers review all rides, before each round and at the end."""
     driver: Path | None = None
-    """Run of Backseat Driver to begin with; without, one is trained, unobserved."""
+    """Run of Backseat Driver to start from; one is trained unobserved unless given."""
     out: Path | None = None
     """Folder for the rounds of this study; improve/STUDY unless given."""
     method: str = RoundSettings.method
     """How drivers are trained (`termdp methods`); oracle is told the fitted costs."""
     steps: int = RoundSettings.steps
-    """Steps of training in each round."""
+    """Training steps in each round."""
     start_steps: int = RoundSettings.start_steps
-    """Steps of training of the first driver."""
+    """Training steps of the first driver."""
     rides: int = RoundSettings.rides
-    """Rides that are added in each round."""
+    """Rides to add in each round."""
     ride_steps: int = RoundSettings.ride_steps
     """Longest ride, in steps."""
     window: int = RoundSettings.window
@@ -68,7 +68,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Do the rounds, and say what came of them."""
+    """Do the rounds and print their results."""
     from rich.console import Console
 
     from termdp.people.improving.rounds import improve
@@ -82,12 +82,12 @@ def run(args: Args) -> None:
     if args.rounds > 1 and not args.simulated:
         raise ValueError(
             f"expected one round at a time, got {args.rounds}: people review between "
-            "the rounds; with --simulated passengers they run on by themselves"
+            "the rounds. Use --simulated to run several without people"
         )
     settings = _settings(args)
     out = args.out or Path("improve") / args.study
     with StudyStore.open(args.db) as store:
-        store.study(args.study)  # refuse a wrong name before anything is begun
+        store.study(args.study)  # refuse a wrong name before any work
         server: AbstractContextManager[Any] = nullcontext(None)
         if args.simulated:
             server = own_server(args.db)

@@ -13,7 +13,7 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Write what is stored about a person into a new folder: person.json, consent.txt.
 
-    It is theirs to have; see docs/responsible_use.md.
+    They have a right to it; see docs/responsible_use.md.
 
     Example: termdp studies person comfort ann --out ann
     """

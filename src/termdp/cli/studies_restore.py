@@ -13,8 +13,9 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Read a backup into a new database, of either kind.
 
-    Only your own backups: they bring logins. Files of others are for `studies import`.
-    Whoever withdrew after the backup was made is in it again: forget them again.
+    Restore only your own backups: they contain logins. Read files of others with
+    `termdp studies import`. People who withdrew after the backup are back: forget them
+    again.
 
     Example: termdp studies restore people-2026-05-01.backup --db new.db
     """

@@ -13,9 +13,9 @@ from termdp.people.extra import needs_people_packages
 class Args:
     """Add rides to a study, driven by snapshots of agents trained without an observer.
 
-    Every snapshot drives equally often, each ride on a road of its own. Train such an
+    Every snapshot drives equally often, and every ride has its own road. Train such an
     agent with: termdp train backseat pg --no-observer --snapshots 12 --out runs/driver
-    The study is begun if there is none of this name.
+    The study is created if it does not exist.
 
     Example: termdp studies rides comfort --agents runs/driver --count 5000
     """

@@ -12,11 +12,11 @@ from termdp.people.extra import needs_people_packages
 
 @dataclass(frozen=True)
 class Args:
-    """Let five SIMULATED passengers review a study's rides, over the server's interface.
+    """Let five SIMULATED passengers review a study's rides, through the server.
 
     No human is involved: the passengers are programs with rules, patience, memory,
-    reaction times and lapses (docs/passengers.md). Without --url a server is started
-    for the purpose; with it, the admin token is read from TERMDP_ADMIN_TOKEN.
+    reaction times and lapses (docs/passengers.md). Without --url a temporary server is
+    started; with --url, the admin token is read from TERMDP_ADMIN_TOKEN.
 
     Example: termdp studies simulate comfort --stops 512
     """
@@ -24,11 +24,11 @@ class Args:
     study: tyro.conf.Positional[str]
     """The study's name; it needs rides (`termdp studies rides`)."""
     db: str = "people.db"
-    """File or URL of the store, for a server of its own."""
+    """File or URL of the store, for the temporary server."""
     url: str | None = None
     """A running server to use instead."""
     stops: int = 512
-    """Stops to collect, all passengers together."""
+    """Total number of stops to collect."""
     seed: int = 0
     """Seed of the passengers' randomness."""
     json: bool = False
@@ -37,7 +37,7 @@ class Args:
 
 @needs_people_packages()
 def run(args: Args) -> None:
-    """Collect, and say how many."""
+    """Collect the stops and print how many."""
     from rich.console import Console
     from rich.progress import Progress
 
