@@ -156,8 +156,8 @@ def _effects(page: Page, fit: "Fit", summary: dict[str, Any]) -> None:
         page.plot(
             _svg(drawings.effects_figure(fit)),
             "Mean cost of steps with a high value in a column (or with that action), "
-            "minus that of the other steps. Networks have no intervals; compare with --model "
-            "linear.",
+            "minus that of the other steps. Networks have no intervals; compare with "
+            "--model linear.",
         )
         return
     page.plot(
