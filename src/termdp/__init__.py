@@ -74,7 +74,7 @@ _HOME = {
     "train": "termdp.runs.train",
     "window_sums": "termdp.termination",
 }
-# `sb3` needs an extra and takes seconds to import: only who names it gets it.
+# `sb3` needs an extra and takes seconds to import, so it is loaded only on use.
 _PARTS = ("gym", "sb3", "tabular")
 
 register_environments()

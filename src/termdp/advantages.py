@@ -2,7 +2,7 @@
 
 One recursion serves plain PPO (a constant discount), the paper's dynamic discount
 (γ_t = 1 − ρ(C_t − b), section 4.2 of arXiv:2205.15376) and all ways an episode can end:
-the caller says so with the `discounts` and `ended` it passes in.
+the caller chooses with `discounts` and `ended`.
 """
 
 import jax
@@ -27,7 +27,7 @@ def gae(
         values: V(s_t), `[T, ...]`.
         next_values: V of the state that followed step t *before* any reset, `[T, ...]`.
         discounts: discount_t `[T, ...]`; 0 where nothing follows (the game ended).
-        ended: whether the episode ended at step t, in whatever way, `[T, ...]`.
+        ended: whether the episode ended at step t in any way, `[T, ...]`.
         lam: λ in [0, 1].
 
     Returns:

@@ -1,7 +1,6 @@
 """Named arrays on disk: safetensors files, with a manifest in their header.
 
-Nothing in such a file can execute code when read. Its header is looked at before memory
-is taken for its arrays.
+Reading one never runs code. Its header is checked before memory is taken for its arrays.
 """
 
 import json
@@ -26,7 +25,7 @@ Arrays = dict[str, np.ndarray]
 def write_arrays(
     path: Path, arrays: Arrays, name: str = "", manifest: Any = None
 ) -> None:
-    """Write arrays, and a manifest in the header under a name; whole or not at all."""
+    """Write arrays, and a manifest in the header under a name; in one rename."""
     header = None if manifest is None else {name: json.dumps(manifest, sort_keys=True)}
     with draft_of(path) as draft:
         save_arrays(draft, arrays, header)
@@ -46,7 +45,7 @@ def save_arrays(
 
 
 def read_arrays(path: Path, most_bytes: int = MOST_BYTES) -> Arrays:
-    """All arrays of a file of at most so many bytes; a `ValueError` says why not."""
+    """All arrays of a file of at most this many bytes; a `ValueError` otherwise."""
     return _read(path, lambda header: most_bytes)[1]
 
 
@@ -58,8 +57,8 @@ def read_with_manifest(
     Args:
         path: the file.
         name: of the manifest in the header.
-        room: checks the manifest (a `ValueError` refuses the file), and says how many
-            bytes its arrays may have, before they are read.
+        room: from the manifest to how many bytes its arrays may have; called before
+            they are read. It may refuse the file with a `ValueError`.
     """
 
     def limit(header: dict[str, str]) -> int:
@@ -79,7 +78,7 @@ def read_manifest(path: Path, name: str) -> Any:
 def _read(
     path: Path, most_bytes: Callable[[dict[str, str]], int]
 ) -> tuple[dict[str, str], Arrays]:
-    """Header, and arrays if their bytes are no more than what the header allows."""
+    """Header, and arrays if they have no more bytes than the header allows."""
     try:
         size = plain_size(path)
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Pytrees as named arrays and back: what safetensors files hold."""
+"""Pytrees as named arrays and back, for safetensors files."""
 
 import math
 from typing import Any
@@ -46,7 +46,7 @@ def restore(template: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def bytes_of(template: Any) -> int:
-    """How many bytes the arrays of such a tree have, as they are saved."""
+    """How many bytes the arrays of a tree have when saved."""
     return sum(
         math.prod(leaf.shape) * _itemsize(leaf) for leaf in jax.tree.leaves(template)
     )

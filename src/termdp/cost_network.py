@@ -18,7 +18,7 @@ from termdp.networks import ImageTorso, VectorTorso, dense_with_extra
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What actions look like.
+    """Shape and type of actions.
 
     Attributes:
         size: number of choices if discrete, length of the vector if not.
@@ -39,13 +39,13 @@ class CostNetwork(nn.Module):
     """c(s, a) from an observation and an action.
 
     Attributes:
-        actions: what actions look like.
+        actions: shape and type of actions.
         kind: `grid`, `image` or `vector`.
         filters: 3×3 filters of the grid network.
         hidden: hidden units of the grid and vector networks.
         nonnegative: whether the output passes through a softplus.
         precision: of grids' and images' hidden layers; the cost itself is float32.
-        outputs: None for a cost; else so many features of a step, on the scale of 1.
+        outputs: None for a cost, or the number of features of a step, of size about 1.
     """
 
     actions: ActionSpec

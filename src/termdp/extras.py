@@ -1,4 +1,4 @@
-"""Packages that a plain install lacks: one sentence names the extra that brings them."""
+"""Packages that a plain install lacks: the error names the extra that installs them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ def needs(extra: str, *packages: str) -> Iterator[None]:
 
     Args:
         extra: of this package.
-        *packages: what it brings, as they are imported.
+        *packages: those of the extra, by their import names.
     """
     try:
         yield

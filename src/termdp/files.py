@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside, flushed to disk, renamed."""
+"""Files written whole or not at all: written to a draft, flushed to disk, renamed."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ MEGABYTE = 2**20
 
 @contextlib.contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `path` in one rename when the block ends well.
+    """A path to write to; it becomes `path` in one rename if the block succeeds.
 
     Write a file or a folder there. A kill at any moment leaves the old content or the
     new one, and an error leaves the old.
@@ -42,35 +42,35 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def told_in_words(path: Path) -> Iterator[None]:
-    """Say in one sentence that the disk refuses to take a file: full, or not ours."""
+    """Turn a failed write (disk full, no permission) into one sentence."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
             raise
         full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        advice = "make room" if error.errno in full else "mend that"
+        advice = "make room" if error.errno in full else "fix that"
         raise OSError(
             f"expected to write {path}, but it cannot be written ({error.strerror}): "
-            f"{advice} and go on; what was there before is kept"
+            f"{advice} and try again; the old content is kept"
         ) from error
 
 
 @contextlib.contextmanager
 def room_for(path: Path, size: int) -> Iterator[None]:
-    """Fail now rather than after the work if there is no room for its results.
+    """Fail now, and not after the work, if there is no room for its results.
 
-    The room is held until the block ends: leave it before writing.
+    The room is reserved until the block ends: leave the block before writing.
 
     Args:
-        path: what will be written.
-        size: bytes that it needs at most.
+        path: the file to be written.
+        size: the most bytes that it needs.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     held = path.with_name(f".{path.name}.{os.getpid()}.room.draft")
     try:
         with told_in_words(path), held.open("wb") as file:
-            # Written, not only promised: some disks hold places without room for them.
+            # Really written: some disks create files without room for their content.
             for _ in range(-(-size // MEGABYTE)):
                 file.write(bytes(MEGABYTE))
             file.flush()
@@ -81,7 +81,7 @@ def room_for(path: Path, size: int) -> Iterator[None]:
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether a folder is missing or empty, leftovers of killed writers aside."""
+    """Whether a folder is missing or empty, ignoring leftovers of killed writers."""
     if not folder.exists():
         return True
     if not folder.is_dir():

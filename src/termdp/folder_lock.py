@@ -1,4 +1,4 @@
-"""One writer per folder: a lock that goes when its process does, however it ends."""
+"""One writer per folder: a lock that ends with its process, even if that is killed."""
 
 import contextlib
 import errno
@@ -22,9 +22,9 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 def only_writer(folder: Path) -> Iterator[None]:
     """Make a folder if it is missing, and keep other processes from writing to it.
 
-    The lock is the kernel's, on the open file `.lock`: it goes when the process ends,
-    however it ends. A file that a killed process left behind locks nothing. Where the
-    disk knows no locks, a warning says so.
+    The lock is the kernel's, on the open file `.lock`: it ends with the process, even if
+    that is killed. A file that a killed process left locks nothing. If the disk has no
+    locks, there is a warning.
     """
     is_new = not folder.exists()
     if not is_new and not folder.is_dir():
@@ -35,7 +35,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed while it is locked; whoever waits for this file sees that it is gone.
+        # Removed while it is locked; a process that waits for it sees that it is gone.
         (folder / LOCK).unlink(missing_ok=True)
         os.close(handle)
         if is_new:
@@ -44,7 +44,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 def _locked(folder: Path) -> int:
-    """A handle of the folder's lock, which is ours until it is closed."""
+    """A handle of the folder's lock; it is held until the handle is closed."""
     path = folder / LOCK
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -75,7 +75,7 @@ def _lock(handle: int, folder: Path) -> None:
         if error.errno not in _NO_LOCKS:
             raise
         warnings.warn(
-            f"the disk of {folder} knows no locks: see to it that no other process "
+            f"the disk of {folder} has no locks: make sure that no other process "
             "writes there",
             stacklevel=2,
         )

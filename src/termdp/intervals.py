@@ -1,7 +1,6 @@
 """Means and differences of means with Student's t intervals at 95%.
 
-The one place where the library computes them: reports, evaluation and the tabular part
-all ask here.
+The library computes them only here: for reports, evaluation and the tabular part.
 """
 
 import dataclasses
@@ -16,7 +15,7 @@ LEVEL = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A number and its 95% interval; the ends are NaN where there is none."""
+    """A number and its 95% interval; the ends are NaN if there is none."""
 
     value: float
     low: float
@@ -44,7 +43,7 @@ def mean_interval(values: ArrayLike) -> Interval:
 def mean_band(values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Low end, mean and high end over the first axis (the seeds); NaN is left out.
 
-    Where only one seed is known the ends are NaN.
+    The ends are NaN if only one seed is known.
     """
     known = np.ma.masked_invalid(np.asarray(values, float))
     count = np.asarray(known.count(axis=0))

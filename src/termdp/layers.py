@@ -1,6 +1,6 @@
-"""The layers that policies, values and cost networks are built of.
+"""The layers of policies, values and cost networks.
 
-Convolutions are written as copies and one matrix product: inside a scan XLA's CPU
+Convolutions are written as copies and one matrix product: inside a scan, XLA's CPU
 convolutions are several times slower, and on a GPU the product is as good. A kernel as
 large as its input is simply a dense layer.
 """
@@ -32,10 +32,10 @@ def patches(images: jax.Array, kernel: int) -> jax.Array:
 
 @jax.custom_vjp
 def product(x: jax.Array, weights: jax.Array) -> jax.Array:
-    """`[..., K] @ [K, N]`, whose gradient comes in the layout of the weights.
+    """`[..., K] @ [K, N]`, with the gradient in the layout of the weights.
 
-    JAX's own rule makes it as `[N, K]` and transposes it; on a CPU the optimiser then
-    reads it across its rows, slower than all the rest of Adam.
+    JAX's own rule computes `[N, K]` and transposes it. On a CPU the optimiser then reads
+    it across its rows, which is slower than all the rest of Adam.
     """
     return x @ weights
 
@@ -78,18 +78,18 @@ PRECOMPUTED = "precomputed"
 
 
 def precompute_weights(network: nn.Module, variables: Any, *inputs: Any) -> Any:
-    """The variables of a network, and its weights as they are multiplied with.
+    """The variables of a network, with weights prepared for multiplication.
 
-    Use it before a loop that calls the network many times: spreading and rounding the
-    weights then happens once and not in every step, since XLA takes neither out of the
-    loop. XLA keeps nothing else of the call made here.
+    Use it before a loop that calls the network many times: weights are then spread and
+    rounded once, not in every step, since XLA does not move this out of the loop. XLA
+    removes the rest of the call made here.
     """
     _, made = network.apply(variables, *inputs, mutable=[PRECOMPUTED])
     return {**variables, **made}
 
 
 def weights_of(layer: nn.Module, make: Callable[[], jax.Array]) -> jax.Array:
-    """What a layer multiplies with: precomputed, or made now."""
+    """The weights that a layer multiplies with: precomputed, or made now."""
     if layer.is_mutable_collection(PRECOMPUTED) and not layer.is_initializing():
         return layer.variable(PRECOMPUTED, "weights", make).value
     if layer.has_variable(PRECOMPUTED, "weights"):
@@ -155,8 +155,8 @@ class GridConv(nn.Module):
         features: channels of the output.
         kernel: height and width of a window.
         precision: of the product.
-        rows: rows of the output per product; 0 goes by window, None does what is fastest
-            on this machine.
+        rows: rows of the output per product; 0 goes by window, None takes the fastest
+            way on this machine.
     """
 
     features: int

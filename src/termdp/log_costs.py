@@ -1,7 +1,7 @@
 """Costs that read the columns of a log: linear in features, or a mean of networks.
 
-`termdp fit` makes them. They are data: they load without code of the user's, and serve
-JAX and Gymnasium environments whose observations and actions have the same columns.
+`termdp fit` makes them. They are data: they load without the user's code, and work in JAX
+and Gymnasium environments whose observations and actions have the same columns.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from termdp.cost_network import ActionSpec, CostNetwork
 
 @dataclass(frozen=True)
 class Columns:
-    """What a log's columns are, and what features are made of them.
+    """The columns of a log, and their features.
 
-    Features of a step, in order: those of each observation column, those of the
-    actions, then products of columns. A column with bins has a feature for each bin but
-    the lowest; an action that is one of several choices has one for each but `usual`.
+    Features of a step, in order: those of each observation column, those of the actions,
+    then products of columns. A column with bins has a feature for each bin but the
+    lowest. A discrete action has one for each choice but `usual`.
 
     Attributes:
         observations: names of the observation columns.
@@ -62,7 +62,7 @@ class Columns:
 
     @property
     def action_spec(self) -> ActionSpec:
-        """Actions as networks take them."""
+        """Shape and type of actions, for networks."""
         if self.num_actions:
             return ActionSpec(self.num_actions)
         return ActionSpec(len(self.actions), discrete=False)
@@ -209,7 +209,7 @@ class LinearCost:
         weights: cost per unit of each feature, `[d]`.
         centre: means of the features in the log, `[d]`.
         base: cost of a step with features at their means.
-        columns: what is read (static).
+        columns: the columns to read (static).
     """
 
     weights: Any

@@ -1,4 +1,4 @@
-"""The observer: what it charges for, what it remembers, when it stops the agent.
+"""The observer: its cost, what it remembers, when it stops the agent.
 
 An `Observer` is data. The same object serves JAX environments (`termdp.observe`), where
 its numbers are traced and may change without recompiling, and Gymnasium environments
@@ -29,14 +29,14 @@ MOST_DELAY = 1_000_000
 
 
 class ObserverMemory(NamedTuple):
-    """What the observer carries from step to step within an episode.
+    """What the observer remembers from step to step within an episode.
 
     Attributes:
-        recent: the last costs `[..., capacity]`, a ring: the cost of the episode's step
-            t stands at t mod capacity, what is older than the episode is ignored. For
-            an observer without a window one number, the accumulated cost, `[..., 1]`.
-        steps: how many steps of the episode were seen.
-        countdown: steps until a stop that is already decided, −1 if none is.
+        recent: the last costs `[..., capacity]`, a ring buffer: the cost of the
+            episode's step t is at t mod capacity; older entries are ignored. Without a
+            window it is one number, the accumulated cost, `[..., 1]`.
+        steps: steps of the episode so far.
+        countdown: steps until a stop that is already decided; −1 if none is.
     """
 
     recent: Any
@@ -45,7 +45,7 @@ class ObserverMemory(NamedTuple):
 
 
 class ObserverStep(NamedTuple):
-    """What the observer made of one step.
+    """The observer's judgement of one step.
 
     Attributes:
         window_cost: C_t, the accumulated cost including this step's.
@@ -67,15 +67,15 @@ class Observer:
 
     Attributes:
         cost: `cost(observation, action) -> float`, for one unbatched pair: the
-            observation the agent acted on and what it did. A callable that is a JAX
-            pytree (a `flax.struct.dataclass`, say) keeps its own parameters traced. In
-            JAX it is traced, so it has to be written with `jax.numpy`; in Gymnasium it
-            may be plain Python.
+            observation the agent acted on and its action. In JAX environments it is
+            traced, so write it with `jax.numpy`; in Gymnasium it may be plain Python.
+            The parameters of a callable that is a JAX pytree (such as a
+            `flax.struct.dataclass`) are traced too.
         window: how many steps the observer remembers; None means the whole episode.
         bias: b; the larger, the more patient.
-        background: probability of a stop at any step for no reason at all, in [0, 1).
-        delay: reaction time; a stop decided at t happens at t + delay. No new decision
-            is drawn meanwhile, and a game that ends first wins.
+        background: probability of a stop at any step for no reason, in [0, 1).
+        delay: reaction time in steps: a stop decided at t happens at t + delay. No new
+            decision is made meanwhile. If the game ends first, there is no stop.
         leak: in (0, 1]; if given, C_t = leak·C_{t−1} + c_t replaces the window.
 
     Examples:
@@ -90,7 +90,7 @@ class Observer:
     background: Number = 0.0
     delay: int | Number = 0
     leak: Number | None = None
-    # Size of the memory: `window` may move below it without recompiling.
+    # Size of the memory: smaller windows do not recompile.
     capacity: int = dataclasses.field(default=0, repr=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Observer:
     def initial_memory(
         self, batch_shape: tuple[int, ...] = (), xp: ModuleType = jnp
     ) -> ObserverMemory:
-        """The memory at the start of an episode: nothing has been charged yet."""
+        """The memory at the start of an episode, without any cost."""
         return ObserverMemory(
             recent=xp.zeros((*batch_shape, self.capacity), np.float32),
             steps=xp.zeros(batch_shape, np.int32),
@@ -159,7 +159,7 @@ def watch(
         xp: `jax.numpy`, or `numpy` for environments outside JAX.
 
     Returns:
-        The memory after the step, and what the observer made of it.
+        The memory after the step, and the observer's judgement of it.
     """
     recent, window_cost = _accumulate(observer, memory, cost, xp)
     logistic = (
@@ -182,7 +182,7 @@ def watch(
 def forget(memory: ObserverMemory, ended: Any, xp: ModuleType = jnp) -> ObserverMemory:
     """The memory, emptied where an episode ended.
 
-    The costs themselves may stay: what is older than the episode is ignored.
+    The costs may stay: those older than the episode are ignored.
     """
     steps = xp.where(ended, np.int32(0), memory.steps)
     countdown = xp.where(ended, np.int32(_NOBODY_WAITING), memory.countdown)
@@ -273,7 +273,7 @@ def checked_cost(observer: Observer, observation: Any, action: Any) -> float:
 
 
 def check_fits(observer: Observer, observation_shape: Any, action_space: Any) -> None:
-    """Refuse an environment with other columns than a fitted cost was fitted to.
+    """Refuse an environment that does not match the columns of a fitted cost.
 
     Args:
         observer: whose cost may have a `check_spaces`.

@@ -36,11 +36,11 @@ SHIPPED = "simulated_passengers.safetensors"
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file says of its observer: all fields there may be, with their ranges.
+    """The manifest of an observer: all possible fields, with their ranges.
 
     Attributes:
         window: steps that it remembers.
-        reaction_delay: steps between a decision and the key, taken out by the fit.
+        reaction_delay: steps between a decision and the key press, removed by the fit.
         rides: reviews, in files of older versions.
     """
 
@@ -63,7 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file says of an observer that was fitted to a log (`termdp fit`).
+    """The manifest of an observer fitted to a log (`termdp fit`).
 
     Attributes:
         kind: whether costs are linear in features, or a mean of networks.
@@ -109,7 +109,7 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reviews: Count = 0
 
     def columns(self) -> Columns:
-        """What is read of observations and actions; a `ValueError` if it cannot be."""
+        """The columns of observations and actions; a `ValueError` if they are invalid."""
         known = len(self.observations) + len(self.actions)
         sound = (
             (not self.bins or len(self.bins) == len(self.observations))
@@ -140,13 +140,13 @@ class LogManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None:
-    """Write a fitted observer; the file appears whole or not at all.
+    """Write a fitted observer; a failure leaves no file.
 
     Args:
         path: the file, usually `*.safetensors`.
         observer: one whose cost was fitted: a `PassengerCost` (`termdp studies fit`), a
             `LinearCost` or a `NetworkCost` (`termdp fit`, studies of other games).
-        facts: further fields of the manifest: where it comes from.
+        facts: other fields of the manifest, about its origin.
     """
     cost = observer.cost
     if isinstance(cost, LinearCost | NetworkCost):
@@ -178,7 +178,7 @@ def save_observer(path: Path, observer: Observer, facts: dict[str, Any]) -> None
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """What a file says of its observer, without its weights."""
+    """The manifest of an observer's file, without the weights."""
     path = Path(path)
     with _told_of(path):
         found: dict[str, Any] = array_files.read_manifest(path, MANIFEST)
@@ -231,7 +231,7 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 def _room(content: Any) -> int:
-    """Bytes of the weights that a manifest speaks of."""
+    """Bytes of the weights that a manifest describes."""
     manifest = _checked(content)
     if isinstance(manifest, LogManifest):
         return bytes_of(_log_template(manifest)[1])
@@ -250,7 +250,7 @@ def _checked(content: Any) -> Manifest | LogManifest:
         return found
     manifest: Manifest = from_plain(content, Manifest)
     if manifest.percepts != list(PERCEPT_NAMES):
-        raise ValueError("it notices other things than this version of termdp knows")
+        raise ValueError("its percepts are not those of this version of termdp")
     if not all(map(math.isfinite, (manifest.scale, manifest.bias))):
         raise ValueError("some of its numbers are not finite")
     return manifest
@@ -289,7 +289,7 @@ def _rebuilt(manifest: Manifest, arrays: dict[str, np.ndarray]) -> Observer:
 def _log_parts(
     observer: Observer, cost: LinearCost | NetworkCost
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and manifest of an observer that was fitted to a log."""
+    """Arrays and manifest of an observer fitted to a log."""
     columns = cost.columns
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -321,7 +321,7 @@ def _log_parts(
 
 
 def _numbers_of(cost: LinearCost | NetworkCost) -> dict[str, Any]:
-    """The arrays of a cost by name: what the file holds."""
+    """The arrays of a cost by name, for the file."""
     return {
         field.name: getattr(cost, field.name)
         for field in dataclasses.fields(cost)

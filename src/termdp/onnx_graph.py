@@ -1,9 +1,9 @@
 """A JAX function as an ONNX graph, for any number of rows.
 
-The function is traced with a batch size that stays a letter, and its operations are
-translated one by one. What depends on no input is worked out here and now, so a graph
-holds ready weights and not how they were made. What no output needs is left out.
-Only operations that agents use are known; another one is refused by its name.
+The function is traced with a symbolic batch size, and its operations are translated one
+by one. Values that depend on no input are computed now, so a graph holds final weights.
+Values that no output needs are left out. Only operations that agents use are supported;
+an error names any other.
 """
 
 import string
@@ -69,7 +69,7 @@ Function = Callable[[Mapping[str, jax.Array]], Mapping[str, jax.Array]]
 def graph_of(
     function: Function, inputs: Mapping[str, tuple[Shape, Any]], name: str
 ) -> onnx.ModelProto:
-    """The model that computes what a function does.
+    """The ONNX model of a function.
 
     Args:
         function: from named arrays to named arrays; the batch is the first axis of all.

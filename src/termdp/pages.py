@@ -1,8 +1,8 @@
-"""Self-contained HTML pages: no network, pictures inside, one small script of our own.
+"""Self-contained HTML pages: no network, pictures inside, one small script.
 
-`templates/page.html` is the one page there is; everything in it is escaped. The script
-(`templates/page.js`) sorts tables and restarts films. The page's own rules let nothing
-else run and nothing be fetched.
+`templates/page.html` is the only template; everything in it is escaped. The script
+(`templates/page.js`) sorts tables and restarts films. The page's security policy allows
+no other script and no requests.
 """
 
 import base64
@@ -25,7 +25,7 @@ MARKS = {"better": " ▲", "worse": " ▼", "": ""}
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A cell of a table: a number, what stands below it, and whether it stands out.
+    """A cell of a table: a number, a note below it, and a mark.
 
     Attributes:
         text: the number.
@@ -48,7 +48,7 @@ class Table:
     """A table; its first column names the rows.
 
     Attributes:
-        title: a heading; empty where the text above says it.
+        title: a heading; empty if the text above says it.
         caption: how to read it.
         headings: of the columns.
         rows: cells, with marks and notes or plain.
@@ -101,14 +101,14 @@ class Heading:
 
 
 class Page:
-    """A page in the making: add parts in order, then `save`.
+    """A page: add parts in order, then `save`.
 
     Args:
         title: of the page.
         lead: what it is about, in a sentence.
         wide: for pages with large tables.
         contents: whether it begins with a list of its headings.
-        home: address of the site's first page, for a way back; empty for none.
+        home: address of the site's first page, for a link back; empty for none.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Page:
         self._parts.append(("paragraph", text))
 
     def link(self, address: str, text: str) -> None:
-        """A way to another page of the same site."""
+        """A link to another page of the same site."""
         self._parts.append(("link", (address, text)))
 
     def commands(self, lines: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ class Page:
         self._parts.append(("commands", lines))
 
     def findings(self, sentences: Sequence[str]) -> None:
-        """What came out, as a list that stands out."""
+        """The findings, as a highlighted list."""
         self._parts.append(("findings", sentences))
 
     def facts(self, rows: Sequence[tuple[str, str]]) -> None:
@@ -175,7 +175,7 @@ class Page:
         self._parts.append(("plots", (found, caption)))
 
     def films(self, films: Sequence[tuple[bytes, str]]) -> None:
-        """Films that start together, as (GIF, what one sees)."""
+        """Films that start together, as (GIF, caption)."""
         found = [Picture(_url(data, "gif"), words) for data, words in films]
         self._parts.append(("films", found))
 
@@ -230,7 +230,7 @@ def _script() -> str:
 
 
 def _digest(script: str) -> str:
-    """What the page's rules call its script: no other one may run."""
+    """The script's digest for the page's security policy: no other script may run."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

@@ -1,6 +1,6 @@
 """Where results come from: versions, commit, machine.
 
-Works from an installed package and from bare sources on PYTHONPATH alike.
+Works for an installed package and for bare sources on PYTHONPATH.
 """
 
 import os
@@ -17,7 +17,7 @@ DEPENDENCIES = ("jax", "flax", "optax", "numpy")
 
 
 def version_of(package: str) -> str:
-    """The version of a package; ours is known without being installed."""
+    """The version of a package; ours is known even if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -46,7 +46,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """The machine, as far as it decides how fast things are."""
+    """The parts of the machine that decide its speed."""
     import jax
 
     devices = jax.devices()
@@ -74,7 +74,7 @@ def commit() -> str:
 
 
 def _git(*words: str) -> str:
-    """What git says; a look, no more: by default it would also rewrite its index."""
+    """The output of git, which must not rewrite its index here."""
     found = subprocess.run(
         ["git", "--no-optional-locks", "-C", str(_SOURCES), *words],
         capture_output=True,

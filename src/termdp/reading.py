@@ -1,7 +1,7 @@
 """Files are checked before they are used: size, kind, fields.
 
-Its size, that it is a plain file, then its fields: each kind of file has a class with
-typed fields, and what that class does not know is refused.
+First that it is a plain file, then its size, then its fields. Each kind of file has a
+class with typed fields, and unknown fields are refused.
 """
 
 import json
@@ -22,7 +22,7 @@ Plain = bool | int | float | str | None
 
 
 def read_small(path: Path, most: int = 64 * MEGABYTE) -> bytes:
-    """The content of a plain file of at most so many bytes.
+    """The content of a plain file of at most this many bytes.
 
     A pipe, a device or a file that is too large is refused before anything is read.
     Errors are `OSError`s whose text says what is wrong.
@@ -36,7 +36,7 @@ def read_small(path: Path, most: int = 64 * MEGABYTE) -> bytes:
 
 
 def plain_size(path: Path) -> int:
-    """Bytes of a plain file; an `OSError` with a reason if it is missing or another."""
+    """Size of a plain file in bytes; an `OSError` with a reason if it is not one."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -65,7 +65,7 @@ def read_json(path: Path, kind: type[Kind], most: int = 64 * MEGABYTE) -> Kind:
 
 
 def from_plain(content: Any, kind: Any) -> Any:
-    """Plain data as a class with typed fields; what it does not know is an error.
+    """Plain data as a class with typed fields; unknown fields are an error.
 
     Args:
         content: what JSON gave.

@@ -1,4 +1,4 @@
-"""The environments: one entry each, with all that the rest of the package needs.
+"""The environments: one entry each, with everything that the package needs.
 
 An entry is plain data and a few functions. The functions import what they need when they
 are called, so the table can be read without JAX. A new environment is one more entry,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentEntry:
-    """An environment: a game, who watches it, and how both are shown.
+    """An environment: a game, its observer, and how both are shown.
 
     Attributes:
         id: name for `termdp.make` and the command line.
@@ -39,16 +39,15 @@ class EnvironmentEntry:
         num_actions: how many actions there are.
         game: returns the game's class, or another function that makes the game.
         cost_function: from the game to its true cost; None if `observer` is given.
-        observer: from the game to its whole observer, where `window` and `bias` are not
-            enough to make it from a cost.
+        observer: from the game to its observer, if that needs more than a cost, `window`
+            and `bias`.
         renderer: from game, state and observation (NumPy) to a `Drawing` or pixels
             `uint8 [H, W, 3]`; None if the game cannot be drawn.
-        moves: from game, state and action to the drawings that follow one another in
-            that step, the last one of its end; None if a step is one picture.
+        moves: from game, state and action to the drawings within that step, the last one
+            at its end; None if a step is one picture.
         window: steps that the observer remembers.
         bias: b of the observer.
-        matched_discount: what TermPG's dynamic discount averages to here; None if that
-            was not measured.
+        matched_discount: mean of TermPG's dynamic discount here; None if not measured.
         paper_image: whether the preset `paper` sees the game as a 42×42 image.
     """
 
@@ -134,8 +133,8 @@ def make(
 
     Args:
         env_id: one of `termdp.registry.REGISTRY` (`termdp envs` lists them).
-        observer: who watches; None for the benchmark's observer, False for nobody, a
-            path for an observer on disk (`termdp studies fit`).
+        observer: an `Observer`, None for the environment's own, False for no observer,
+            or the path of a saved one (`termdp fit`, `termdp studies fit`).
         **overrides: arguments of the game's constructor (`use_minimal_action_set`),
             its parameters (`sticky_prob`), the observer's (`window`, `bias`) or the
             cost's (`width`).
@@ -160,7 +159,7 @@ def make(
     if observer is False:
         return game, _replace_game_params(game.default_params, overrides, constructor)
     if observer is None or observer is True:
-        # The benchmark's costs are known to be sound: no need to try them out first.
+        # The package's own costs need no check.
         env = ObservedEnvironment(game, entry.make_observer(game))
     else:
         env = observe(game, _given(observer, game))
@@ -180,7 +179,7 @@ def _given(observer: "Observer | str | Path", game: Any) -> "Observer":
 
 
 def _fitting(observer: Any, game: Any) -> Any:
-    """The observer, refused if its cost can only judge other games."""
+    """The observer; an error if its cost is for another game."""
     check = getattr(getattr(observer, "cost", None), "check_game", None)
     if check is not None:
         check(game)
@@ -258,7 +257,7 @@ def _register_with_gymnasium(entry: EnvironmentEntry) -> None:
     from gymnasium.envs.registration import register, registry
 
     if entry.gym_id not in registry:
-        # Gymnasium's own kind of name: only with one can a specification be saved.
+        # Gymnasium can save a specification only with a name of this kind.
         register(
             id=entry.gym_id,
             entry_point=f"{__name__}:{make_gymnasium_env.__name__}",
@@ -503,7 +502,7 @@ _ENTRIES = (
         _ASTERIX,
         id="asterix_middle",
         gym_id="termdp/AsterixMiddle-v0",
-        description="MinAtar Asterix, watched by somebody who dislikes the middle",
+        description="MinAtar Asterix with an observer that dislikes the middle",
         cost="1 while the player is in one of the middle two rows",
         display_name="Asterix middle",
         colour="#9c36b5",
@@ -517,7 +516,7 @@ _ENTRIES = (
         id="backseat_passenger",
         gym_id="termdp/BackseatPassenger-v0",
         description="Backseat Driver with a fitted passenger: drive comfortably",
-        cost="real-valued, of a model fitted to stops of five simulated passengers",
+        cost="a real number, from a model fitted to stops of five simulated passengers",
         display_name="Backseat passenger",
         colour="#846358",
         cost_function=None,
@@ -530,7 +529,7 @@ _ENTRIES = (
         id="recommender",
         gym_id="termdp/Recommender-v0",
         description="Session recommender: sell without tiring the user",
-        cost="fatigue from repeated and irritating items, relief from fitting ones",
+        cost="positive for repeated and irritating items, negative for fitting ones",
         display_name="Recommender",
         colour="#2b8a3e",
         observation_shape=(22,),

@@ -16,7 +16,7 @@ from typing import Any
 # On grids and images; weights, optimisers, heads and losses are float32 everywhere.
 MOST = sys.float_info.max
 PRECISIONS = ("auto", "float32", "bfloat16")
-# A value from a file may be of any length; a sentence may not.
+# A value from a file may have any length; an error message may not.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
@@ -46,11 +46,11 @@ def numbers_of(settings: Any) -> dict[str, dataclasses.Field]:
 def check(settings: Any, prefix: str = "") -> None:
     """Refuse a value of the wrong type or out of range, in one sentence.
 
-    To be called in `__post_init__`. Whole numbers serve where fractions are expected.
+    Call it in `__post_init__`. Whole numbers are accepted where fractions are expected.
 
     Args:
         settings: an object with fields made by `number`.
-        prefix: what stands before the fields' names where users see them.
+        prefix: of the fields' names in messages.
     """
     hints = typing.get_type_hints(type(settings))
     for name, field in numbers_of(settings).items():
@@ -62,7 +62,7 @@ def check(settings: Any, prefix: str = "") -> None:
 
 
 def expectation(hint: Any, metadata: Any) -> str:
-    """What values a field may have, in words."""
+    """The values that a field may have, in words."""
     kinds = _kinds(hint)
     if metadata["choices"]:
         words = f"one of {', '.join(metadata['choices'])}"

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# Streams of at most so many steps are summed window by window.
+# Streams of at most this many steps are summed window by window.
 SHORT = 256
 
 Number = float | int | jax.Array | np.ndarray

@@ -292,7 +292,7 @@ def test_the_command_runs_resumes_and_reports(tiny_command, capsys):
     assert (told["finished"], told["failures"]) == (4, [])
     assert told["out"] == "results/smoke"
     main([*words, "--seeds", "2", "--resume"])
-    assert "0 runs finished (4 were there already)" in capsys.readouterr().out
+    assert "0 runs finished (4 had finished before)" in capsys.readouterr().out
     main(["report", "results/smoke", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["columns"] == ["recommender"]
@@ -316,7 +316,7 @@ def test_seeds_begin_where_they_are_told_to_and_stay_so(tiny_command, capsys):
         assert "expected seed 7 as in results/smoke, got " in capsys.readouterr().err
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
     main([*words, "--seed", "7", "--seeds", "3", "--resume"])
-    assert "1 runs finished (2 were there already)" in capsys.readouterr().out
+    assert "1 runs finished (2 had finished before)" in capsys.readouterr().out
     assert [record["seed"] for record in read_records(out)] == [7, 8, 9]
 
 

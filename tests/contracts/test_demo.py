@@ -24,7 +24,7 @@ def test_everything_is_on_the_page(small, tmp_path):
     assert demo.verdict(results).split(":")[0] in page
     assert page.count("data:image/gif") == 3
     assert page.count("data:image/svg") == 4
-    assert page.index("data:image/gif") < page.index("What came out")
+    assert page.index("data:image/gif") < page.index("Results")
     assert "http" not in page.replace("http-equiv", "")
     assert told[0][2] == "compiling"
     durations = []

@@ -185,7 +185,7 @@ def test_resuming_with_another_configuration_is_refused(program, whole):
     }
     before = checkpoint.load_latest(whole / "checkpoints")[2].configuration
     for name, other in others.items():
-        with pytest.raises(ValueError, match=f"another {name}: go on"):
+        with pytest.raises(ValueError, match=f"another {name}: continue"):
             check_same_configuration(before, other)
     # The discount is a traced number: this program is compiled already.
     with pytest.raises(ValueError, match="another discount: go on"):
@@ -333,7 +333,7 @@ def test_without_its_checkpoints_a_run_never_begins_anew_by_itself(program, tmp_
     run(program, begin(program, path), should_stop=lambda: next(asked))
     shutil.rmtree(path / "checkpoints")
     before = (path / "metrics.jsonl").read_text()
-    with pytest.raises(ValueError, match="they are gone .* it cannot go on"):
+    with pytest.raises(ValueError, match="they are gone.* it cannot continue"):
         go_on(program, path)
     assert (path / "metrics.jsonl").read_text() == before
 

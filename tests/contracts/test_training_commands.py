@@ -96,7 +96,7 @@ def test_export_writes_a_graph_once(run, tmp_path, capsys):
         main(["export", str(run), str(out)])
     assert stop.value.code == 2
     said = capsys.readouterr().err
-    assert "expected a file that is not there yet" in said and said.count("\n") == 1
+    assert "expected a file that does not exist" in said and said.count("\n") == 1
     assert out.read_bytes() == before
 
 

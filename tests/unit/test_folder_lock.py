@@ -73,7 +73,7 @@ def test_a_disk_without_locks_is_said(tmp_path, monkeypatch):
         raise OSError(38, os.strerror(38))
 
     monkeypatch.setattr(folder_lock.fcntl, "flock", no_locks)
-    with pytest.warns(UserWarning, match="knows no locks"), only_writer(tmp_path):
+    with pytest.warns(UserWarning, match="has no locks"), only_writer(tmp_path):
         pass
 
 

@@ -1,7 +1,7 @@
 """Advantage actor-critic: one plain policy-gradient step per rollout.
 
-The simplest update that fits the loop; it shows that the policy-gradient algorithm is
-an argument (ALG-PG) and not part of TermPG.
+The simplest update that fits the loop. It shows that the policy-gradient algorithm is an
+argument (ALG-PG) and not part of TermPG.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class A2CConfig(AdamSettings):
     entropy_coef: float = number(0.01, "Weight of the entropy bonus.", least=0)
 
     def initial_extra(self) -> tuple[()]:
-        """A2C adapts nothing of its own."""
+        """A2C adapts nothing."""
         return ()
 
     def update(

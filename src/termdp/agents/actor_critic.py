@@ -1,7 +1,7 @@
 """Policy and value from one trunk; with a memory (LSTM) if the method has one.
 
-Both networks have the same two ways of use, so that rollouts and updates need not know
-which one they have: `step` for one moment, `unroll` for a segment of time.
+Both networks have the same two functions, so that rollouts and updates need not know
+which one they have: `step` for one time step, `unroll` for a segment of time.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class PolicyInput(NamedTuple):
 
     Attributes:
         observation: o_t, `[..., *shape]`.
-        cost: further features made of the accumulated cost C, `[..., E]`; zero for
-            methods that know nothing of costs.
+        cost: features of the accumulated cost C, `[..., E]`; zero for methods without
+            costs.
     """
 
     observation: jax.Array
@@ -70,7 +70,7 @@ def make_torso(
 class Heads(nn.Module):
     """Parameters of the action distribution and the value of the state.
 
-    One product makes both; the value begins larger than the preferences.
+    One matrix product gives both; the value's weights begin larger than the policy's.
     """
 
     num_outputs: int

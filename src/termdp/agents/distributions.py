@@ -1,7 +1,7 @@
 """Action distributions, as plain functions on their parameters.
 
-A policy's head gives parameters; `Discrete` and `Continuous` say what they mean. Both
-have the same functions, so that an algorithm need not know which it has.
+A policy's head gives parameters; `Discrete` and `Continuous` interpret them. Both have
+the same functions, so that an algorithm need not know which one it has.
 """
 
 from dataclasses import dataclass
@@ -61,8 +61,8 @@ class Discrete:
 class Continuous:
     """Independent normal actions; parameters are means and log standard deviations.
 
-    Actions are sampled unbounded; what is executed is clipped to [low, high], each
-    number to its own bounds.
+    Actions are sampled without bounds. The environment gets them clipped to [low, high],
+    each number to its own bounds.
     """
 
     size: int

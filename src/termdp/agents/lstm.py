@@ -1,8 +1,8 @@
-"""A long short-term memory that is quick over time: what can be done at once, is.
+"""A fast long short-term memory: it takes as much as possible out of the time loop.
 
 The library's cell multiplies inputs step by step, and its gradient adds up two weight
-matrices step by step. Here inputs are multiplied for all steps together before the
-loop, and the recurrent weights' gradient is one product after it: the loop itself only
+matrices step by step. Here inputs are multiplied for all steps together before the loop,
+and the recurrent weights' gradient is one product after it. The loop itself only
 multiplies by the recurrent weights, once forwards and once backwards.
 """
 
@@ -16,7 +16,7 @@ from termdp.layers import orthogonal
 
 Carry = tuple[jax.Array, jax.Array]
 
-# Steps of the loop that are compiled as one, so that a GPU counts less often.
+# Steps of the loop that are unrolled, which saves loop overhead on a GPU.
 TOGETHER = 8
 
 
@@ -75,8 +75,8 @@ def unroll(
 def _forward(
     recurrent: jax.Array, projected: jax.Array, carry: Carry, starts: jax.Array
 ) -> tuple[jax.Array, Any]:
-    # The loop keeps nothing but the memory before each step, as one array: on a GPU
-    # every array more is a launch more, and launches are what these loops wait for.
+    # The loop keeps only the memory before each step, as one array: on a GPU every
+    # further array is a further launch, and launches take most of the time.
     def step(before: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
         x, start = row
         c, h = jnp.where(start[..., None], 0.0, before)
@@ -86,7 +86,7 @@ def _forward(
     _, before = jax.lax.scan(
         step, jnp.stack(carry), (projected, starts), unroll=TOGETHER
     )
-    # Everything else, for all steps at once.
+    # Compute everything else for all steps at once.
     before = jnp.where(starts[:, None, :, None], 0.0, before)
     c, h = before[:, 0], before[:, 1]
     (cells, hidden), gates = _advance(c, projected + h @ recurrent)

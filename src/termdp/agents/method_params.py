@@ -12,14 +12,14 @@ from termdp.costs.optimism import Optimism, make_optimism
 
 @struct.dataclass
 class MethodParams:
-    """What distinguishes methods that share a program; see `Method` for the words.
+    """The numbers that distinguish methods in one program; see `Method` for meanings.
 
     Attributes:
         sees_costs: 1 where the policy sees the accumulated cost.
         knows_costs: 1 where that is the true one.
         dynamic_discount: 1 where the discount is multiplied by the chance of no stop.
         discount: the constant.
-        stop_bootstraps: 1 where a stopped step goes on to the state that follows.
+        stop_bootstraps: 1 where a stopped step bootstraps from the state that follows.
         game_over_bootstraps: 1 where even the game's end does.
         stop_penalty: p.
         cost_penalty: α in r − α·C.

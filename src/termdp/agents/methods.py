@@ -1,4 +1,4 @@
-"""Every method of the paper, and of ours, as data.
+"""Every method, the paper's and ours, as data.
 
 PG stands for policy gradient (here PPO), RS for reward shaping (−p on a stop). A method
 is a handful of numbers. `MethodParams` traces them, so that all feed-forward methods of
@@ -18,7 +18,7 @@ END_HANDLINGS = ("expected", "cut", "ignored")
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What a method does, as a person would say it.
+    """A method, in readable terms.
 
     Attributes:
         description: one line for `termdp methods`.
@@ -30,7 +30,7 @@ class Method:
         minmax_penalty: on a stop the reward is replaced by ROSARL's penalty.
         constrained: a Lagrange multiplier prices the learned probability of stops.
         cost_memory: what learned costs remember of an episode: `window` (the last
-            steps), `sum` (all of them, added up) or `gru` (what a network keeps).
+            steps), `sum` (all of them, added up) or `gru` (a network's memory).
     """
 
     description: str = ""
@@ -51,13 +51,13 @@ class Method:
     )
     end_handling: str | None = number(
         None,
-        "What a stop is for the values. expected: a stopped step goes on to the state "
-        "that would have followed; cut: a stop is an end; ignored: no end of any kind is "
-        "an end. None: expected with the dynamic discount, cut without.",
+        "What a stop means for the values. expected: bootstrap from the state that would "
+        "have followed; cut: a stop is an end; ignored: nothing is an end, not even game "
+        "over. None: expected with the dynamic discount, cut without.",
         choices=END_HANDLINGS,
     )
-    stop_penalty: float = number(0.0, "p, taken from the reward on a stop.")
-    cost_penalty: float = number(0.0, "α in r − α·C, C the accumulated cost.")
+    stop_penalty: float = number(0.0, "p, subtracted from the reward on a stop.")
+    cost_penalty: float = number(0.0, "α in r − α·C, where C is the accumulated cost.")
     bonus: float = number(0.0, "α in r + α·U(C), a bonus for uncertain costs.")
     optimism: str = number(
         "mean",
@@ -72,7 +72,7 @@ class Method:
         choices=UNCERTAINTIES,
     )
     window_factor: float = number(
-        1.0, "The learner's window over the observer's.", above=0
+        1.0, "The learner's window, as a multiple of the observer's.", above=0
     )
     stop_rate_target: float = number(
         0.1,
@@ -85,20 +85,23 @@ class Method:
     )
     kl_penalty: float = number(
         0.0,
-        "β in r − β·KL(π ‖ π₀), π₀ the policy at the end of the unobserved phase.",
+        "β in r − β·KL(π ‖ π₀); π₀ is the policy at the end of the unobserved phase.",
         least=0,
     )
     unobserved_share: float = number(
-        0.0, "Share of the steps that are trained first, unobserved.", least=0, below=1
+        0.0,
+        "Share of the steps that come first, without the observer.",
+        least=0,
+        below=1,
     )
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
+        """Refuse methods that cannot work."""
         check(self)
         if self.dynamic_discount and not (self.learns_costs or self.knows_costs):
             raise ValueError(
                 "expected dynamic_discount only with learns_costs or knows_costs, got "
-                "neither: there are no costs to make it of"
+                "neither: there are no costs to compute it from"
             )
         if self.cost_memory not in COST_MEMORIES:
             raise ValueError(
@@ -118,7 +121,7 @@ class Method:
 
     @property
     def has_reference(self) -> bool:
-        """Whether there is an unobserved phase, or a policy kept from before."""
+        """Whether there is an unobserved phase, or an earlier policy to keep."""
         return self.kl_penalty > 0 or self.unobserved_share > 0
 
     @property
@@ -154,7 +157,7 @@ class Method:
         return max(1, math.floor(self.window_factor * window))
 
 
-_PG = Method("PG: PPO that knows nothing of costs; a stop is an end")
+_PG = Method("PG: PPO that knows nothing about costs; a stop is an end")
 # The constant beside the chance of no stop: the best of 0.99, 0.995, 0.999 over nine
 # columns, seeds 0 to 4 (docs/values_costs.md).
 _DYNAMIC = 0.995
@@ -165,7 +168,7 @@ _TERMPG = Method(
     discount=_DYNAMIC,
 )
 _ORACLE = Method(
-    "PPO that is told the true costs and bias: a reference line",
+    "PPO that is told the true costs and bias: an upper bound",
     knows_costs=True,
     dynamic_discount=True,
     discount=_DYNAMIC,
@@ -180,16 +183,14 @@ def _vary(base: Method, description: str, **changes: Any) -> Method:
 METHODS: dict[str, Method] = {
     "pg": _PG,
     "pg_naive": _vary(
-        _PG, "PG as the paper's code ran it: no end is an end", end_handling="ignored"
+        _PG, "PG as in the paper's code: nothing is an end", end_handling="ignored"
     ),
     "pg_recurrent": _vary(_PG, "PG with an LSTM policy", recurrent=True),
     "pg_rs": _vary(_PG, "PG with reward shaping: −p on a stop", stop_penalty=1.0),
     "pg_0.97": _vary(_PG, "PG with discount 0.97", discount=0.97),
     "pg_0.995": _vary(_PG, "PG with discount 0.995", discount=0.995),
     "pg_0.999": _vary(_PG, "PG with discount 0.999", discount=0.999),
-    "pg_matched": _vary(
-        _PG, "PG with the constant TermPG's discount averages to", discount=None
-    ),
+    "pg_matched": _vary(_PG, "PG with the mean of TermPG's discount", discount=None),
     "termpg": _TERMPG,
     "termpg_paper": _vary(
         _TERMPG, "the paper's TermPG: discount 1, minimum", discount=1.0, optimism="min"
@@ -215,7 +216,7 @@ METHODS: dict[str, Method] = {
     "termpg_bonus_0.1": _vary(_TERMPG, "TermPG, r + 0.1·U(C)", bonus=0.1),
     "termpg_bonus_1": _vary(_TERMPG, "TermPG, r + U(C)", bonus=1.0),
     "oracle": _ORACLE,
-    # Rivals: docs/rivals.md has their sources, and what was assumed.
+    # Rivals: docs/rivals.md has their sources and our assumptions.
     "rosarl": _vary(
         _PG,
         "ROSARL: a stop's reward is the learned minmax penalty",
@@ -250,7 +251,7 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-# What methods are, beside their numbers: nobody changes it by a flag.
+# Properties of methods, besides their numbers: no flag changes them.
 IDENTITY = tuple(
     field.name
     for field in dataclasses.fields(Method)
@@ -264,7 +265,7 @@ OF_CONSTRAINTS = ("stop_rate_target", "multiplier_rate")
 
 
 def unused_numbers(method: Method) -> dict[str, str]:
-    """Numbers that mean nothing to a method, and why."""
+    """Numbers that a method does not use, and why."""
     unused: dict[str, str] = {}
     if not method.learns_costs:
         unused |= dict.fromkeys(OF_COSTS, "it learns no costs")

@@ -34,18 +34,14 @@ class PPOConfig(AdamSettings):
 
     num_epochs: int = number(4, "Passes over each rollout.", least=1)
     num_minibatches: int = number(16, "Parts of a rollout, per pass.", least=1)
-    clip: float = number(
-        0.3, "Bound on the probability ratio's distance from 1.", above=0
-    )
+    clip: float = number(0.3, "How far the probability ratio may be from 1.", above=0)
     value_clip: float | None = number(
         None, "Bound on the change of a value per update; none for no bound.", above=0
     )
     value_coef: float = number(1.0, "Weight of the value loss.", least=0)
     entropy_coef: float = number(0.0, "Weight of the entropy bonus.", least=0)
     kl_coef: float = number(0.2, "First coefficient of the KL penalty.", least=0)
-    kl_target: float = number(
-        0.05, "KL divergence per update that the penalty aims at.", above=0
-    )
+    kl_target: float = number(0.05, "Target KL divergence per update.", above=0)
 
     def updates(self) -> int:
         """Steps of the optimiser per iteration."""

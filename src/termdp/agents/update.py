@@ -1,4 +1,4 @@
-"""What every policy-gradient update shares: its examples, its state, its contract.
+"""What all policy-gradient updates share: their data, state and interface.
 
 The paper leaves the policy-gradient algorithm open (ALG-PG, Algorithm 2 of
 arXiv:2205.15376). Here it is an `Algorithm`: settings that know their optimiser and how
@@ -26,20 +26,20 @@ from termdp.settings import check, number
 
 @dataclass(frozen=True)
 class Learner(Actor):
-    """An actor and its optimiser: what never changes while it learns."""
+    """An actor and its optimiser: the fixed parts of learning."""
 
     optimiser: optax.GradientTransformation
 
 
 @struct.dataclass
 class PolicyState:
-    """What learning changes in an agent.
+    """The parts of an agent that learning changes.
 
     Attributes:
         params: of the network.
         optimiser: Adam's moments.
-        extra: what the algorithm itself adapts, a pytree (PPO: its KL coefficient).
-        value_scale: what the network's values are multiplied by.
+        extra: other state of the algorithm, a pytree (PPO: its KL coefficient).
+        value_scale: the scale of the network's values.
     """
 
     params: Any
@@ -53,11 +53,11 @@ class Examples:
     """A rollout with everything an update needs, time-major `[T, B, ...]`.
 
     Attributes:
-        inputs: what the agent saw, C as it was acted on included.
+        inputs: what the agent saw, including the C that it acted on.
         starts: first steps of episodes.
         carry: the network's memory before the first row, `[B, ...]`.
         actions: what it did.
-        dist_params: parameters of the action distribution it acted by.
+        dist_params: parameters of the action distribution at that time.
         values: V(s_t) at that time.
         advantages: A_t.
         targets: A_t + V(s_t).
@@ -77,20 +77,20 @@ Metrics = dict[str, jax.Array]
 
 
 class Algorithm(Protocol):
-    """ALG-PG: hashable settings, and what they do.
+    """ALG-PG: hashable settings and their functions.
 
-    Its optimiser counts its own updates, so a rate that falls over a run reaches its
-    end with the last of them, however many updates an iteration has.
+    The optimiser counts updates, so a falling rate reaches its end with the last update,
+    however many updates an iteration has.
     """
 
     def updates(self) -> int:
         """Steps of the optimiser per iteration."""
 
     def make_optimiser(self, num_iterations: int) -> optax.GradientTransformation:
-        """The optimiser of a run of so many iterations."""
+        """The optimiser for a run of this many iterations."""
 
     def initial_extra(self) -> Any:
-        """What `PolicyState.extra` begins with."""
+        """The first value of `PolicyState.extra`."""
 
     def update(
         self, learner: Learner, state: PolicyState, examples: Examples, key: jax.Array
@@ -112,13 +112,15 @@ class AdamSettings:
     )
     value_scale_rate: float | None = number(
         0.03,
-        "Weight of the newest rollout in the mean and deviation that values are scaled "
-        "by; none learns values as they are.",
+        "Weight of the newest rollout in the mean and deviation that scale the values; "
+        "none learns unscaled values.",
         above=0,
         most=1,
     )
     value_scale_floor: float = number(
-        1.0, "Least deviation: values with less are not blown up.", above=0
+        1.0,
+        "Smallest deviation to divide by, so that small values are not blown up.",
+        above=0,
     )
 
     def __post_init__(self) -> None:
@@ -143,7 +145,7 @@ class AdamSettings:
 def on_own_scale(
     state: PolicyState, examples: Examples, settings: AdamSettings
 ) -> tuple[PolicyState, Examples]:
-    """Values and targets on the network's scale, after that has followed the targets."""
+    """Values and targets on the network's scale, which is first updated with them."""
     if settings.value_scale_rate is None:
         return state, examples
     before = state.value_scale
@@ -174,16 +176,16 @@ def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), outputs)
 
 
-# To round fewer weights than these at every use costs nothing.
+# Rounding fewer weights than this at every use costs nothing.
 _MANY = 4096
 
 
 def cast_kernels(learner: Learner, params: Any) -> dict[str, jax.Array]:
     """The trunk's large kernels in the precision that it multiplies in, by their path.
 
-    Carried along and differentiated in place of the parameters: so the optimiser's pass
-    over those writes both, instead of every minibatch beginning with one that rounds.
-    Nothing where the trunk is as precise as its parameters.
+    They are differentiated in place of the parameters, and the optimiser's pass writes
+    both. Otherwise every minibatch would begin with a pass that rounds. Empty if the
+    trunk has the precision of its parameters.
     """
     precision = getattr(learner.network.torso, "precision", "float32")
     return {
@@ -207,8 +209,8 @@ def split(
 ) -> Examples:
     """Shuffle a rollout and cut it: every leaf becomes `[minibatches, units, ...]`.
 
-    The units are single steps, or whole sequences where the policy has a memory (at
-    most as many minibatches as there are sequences).
+    The units are single steps, or whole sequences if the policy has a memory (then at
+    most as many minibatches as sequences).
     """
     if learner.is_recurrent:
         over_time = replace(examples, carry=())

@@ -1,11 +1,11 @@
 """Values on their own scale: PopArt with a floor.
 
-Policy and value share a trunk and one bound on the gradient. Where returns are large, as
-with discounts near 1, the plain squared error of the values leaves the policy almost
-nothing of that bound. So the network predicts (V − mean) / deviation, with the running
-mean and deviation of the targets, and its last layer is rescaled whenever they move, so
-that no prediction jumps (van Hasselt et al., arXiv:1602.07714). The deviation never falls
-below a floor: small returns are not blown up. See docs/values.md.
+Policy and value share a trunk and one bound on the gradient. If returns are large, as
+with discounts near 1, the squared error of the values uses up almost all of that bound.
+So the network predicts (V − mean) / deviation, with the running mean and deviation of the
+targets. Its last layer is rescaled whenever these change, so that no prediction jumps
+(van Hasselt et al., arXiv:1602.07714). The deviation never falls below a floor: small
+returns are not blown up. See docs/values.md.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class ValueScale:
         mean: of the targets.
         deviation: of the targets, never below the floor.
         square: mean of their squares.
-        count: how many rollouts they are made of.
+        count: how many rollouts they include.
     """
 
     mean: jax.Array
@@ -33,13 +33,13 @@ class ValueScale:
 
 
 def initial_scale() -> ValueScale:
-    """Outputs are values; nothing was seen yet."""
+    """The first scale: outputs are the values themselves."""
     one, zero = jnp.float32(1), jnp.float32(0)
     return ValueScale(mean=zero, deviation=one, square=zero, count=zero)
 
 
 def to_values(scale: ValueScale, outputs: jax.Array) -> jax.Array:
-    """What the network's outputs mean, in units of the rewards."""
+    """The network's outputs as values, in units of the rewards."""
     return scale.mean + scale.deviation * outputs
 
 
@@ -72,12 +72,12 @@ def updated_scale(
 
 
 def with_plain_values(params: Any, scale: ValueScale) -> Any:
-    """Parameters whose outputs are values: for agents, which carry no scale."""
+    """Parameters whose outputs are values: for agents, which have no scale."""
     return rescaled(params, scale, initial_scale())
 
 
 def rescaled(params: Any, before: ValueScale, after: ValueScale) -> Any:
-    """Parameters whose values on the new scale are what they were on the old one.
+    """Parameters with the same values on the new scale as on the old one.
 
     With V = μ + σ·(w·x + b) the last layer's w becomes w·σ/σ′ and its b becomes
     (μ + σ·b − μ′) / σ′.

@@ -1,1 +1,1 @@
-"""Benchmark suites: what to run, where to run it, what is kept on disk."""
+"""Benchmark suites: plans, engines, and results on disk."""

@@ -1,8 +1,8 @@
 """Engine `ray`: the same jobs as Ray tasks; results come back to the driver.
 
-Ray schedules, and runs a task again when its worker or node dies. The driver alone
-writes, once per job, so that nothing is lost or doubled. Ray is imported only here, and
-games only after the cluster was joined: importing them starts JAX, and Ray forks.
+Ray schedules the tasks, and runs a task again when its worker or node dies. Only the
+driver writes, once per job, so that nothing is lost or doubled. Ray is imported only
+here, and games only after joining the cluster: importing them starts JAX, and Ray forks.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ Engine = Callable[[Sequence["BenchJob"]], Iterator["Event"]]
 
 
 def connect(address: str | None = None) -> Engine:
-    """Reach a cluster, or start one on this machine, which only this machine reaches.
+    """Join a cluster, or start one that only this machine can reach.
 
     Args:
         address: `host:port`, `ray://host:port` or `auto`; None starts a local one.
@@ -58,7 +58,7 @@ def connect(address: str | None = None) -> Engine:
 
 @contextlib.contextmanager
 def _private_token() -> Iterator[None]:
-    """Make Ray's token file private: who has the token can run code here."""
+    """Make Ray's token file private: anybody with the token can run code here."""
     token = Path.home() / ".ray" / "auth_token"
     before = os.umask(0o077)
     try:
@@ -81,7 +81,7 @@ def _import_ray() -> Any:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself waits long for an address where nobody is."""
+    """Check an address first: Ray itself waits long for one that does not answer."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         raise ValueError(
@@ -92,24 +92,24 @@ def _check_reachable(address: str) -> None:
             pass
     except OSError as error:
         raise ValueError(
-            f"expected a Ray cluster at {address}, but nobody answers there ({error}): "
+            f"expected a Ray cluster at {address}, but nothing answers there ({error}): "
             "start one with `ray start --head`, or leave out --address"
         ) from error
 
 
 def platform() -> str:
-    """What the cluster that was joined computes on: gpu or cpu."""
+    """Whether the joined cluster computes on gpu or cpu."""
     return "gpu" if _import_ray().cluster_resources().get("GPU", 0) > 0 else "cpu"
 
 
 def jobs_at_once() -> int:
-    """How many jobs the cluster that was joined works on side by side."""
+    """How many jobs the joined cluster runs at once."""
     resources = _import_ray().cluster_resources()
     return max(1, int(resources.get("GPU", 0) or resources.get("CPU", 0)))
 
 
 def run_on_cluster(jobs: Sequence["BenchJob"]) -> Iterator["Event"]:
-    """Run jobs as tasks of the cluster that was joined."""
+    """Run jobs as tasks of the joined cluster."""
     from termdp.bench.events import Event
 
     ray = _import_ray()
@@ -145,7 +145,7 @@ def _outcome(ray: Any, reference: Any, job: "BenchJob") -> "Event":
 
 
 def work(job: "BenchJob", version: str) -> "JobResult":
-    """What a worker does: one job on all devices it was given."""
+    """A worker's task: one job on all devices given to it."""
     here = version_of("termdp")
     if here != version:
         raise ValueError(

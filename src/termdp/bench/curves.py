@@ -1,7 +1,7 @@
-"""Learning curves on disk: Parquet, or NumPy's format where pyarrow is missing.
+"""Learning curves on disk: Parquet, or NumPy's format if pyarrow is missing.
 
-A machine that only trains needs no pyarrow; whoever packs the results later on turns
-its files into Parquet.
+A machine that only trains needs no pyarrow; packing the results later turns its files
+into Parquet.
 """
 
 import importlib.util
@@ -45,9 +45,9 @@ def write_curve(stem: Path, curve: Curve) -> Path:
 
 
 def read_curve(stem: Path) -> Curve | None:
-    """Read what `write_curve` wrote, whichever it was; None if nothing is there.
+    """Read what `write_curve` wrote, in either format; None if there is no file.
 
-    A `ValueError` if it is damaged, or larger than any curve.
+    Raises a `ValueError` if it is damaged, or larger than any curve.
     """
     for suffix, read in ((".parquet", _read_parquet), (".npz", _read_npz)):
         path = with_suffix(stem, suffix)
@@ -85,7 +85,7 @@ def _read_parquet(path: Path) -> Curve:
 
 
 def _column(values: Any) -> np.ndarray:
-    """A column as an array; words are looked at before they are repeated."""
+    """A column as an array; words are checked before they are repeated."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(values.type):

@@ -14,10 +14,10 @@ class Event:
     Attributes:
         kind: `sent` (to a cluster), `started` (compiling), `running` (with the fraction
             done), `finished` (with a result) or `failed` (with a sentence).
-        job: which.
+        job: the job.
         fraction: how much of it is done.
-        result: what came out.
-        error: what went wrong.
+        result: of a finished job.
+        error: of a failed job.
     """
 
     kind: Literal["sent", "started", "running", "finished", "failed"]

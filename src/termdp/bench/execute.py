@@ -28,10 +28,10 @@ class RunResult:
     """One finished run.
 
     Attributes:
-        key: which.
-        record: plain data for JSON: what it was and what came out.
-        curve: by name, one number per point, NaN where nothing is known.
-        agent: what was trained; None unless it was asked for.
+        key: its name.
+        record: its settings and results, as plain data for JSON.
+        curve: by name, one number per point, NaN if unknown.
+        agent: the trained agent; None unless asked for.
     """
 
     key: RunKey
@@ -42,11 +42,11 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class JobResult:
-    """What a job leaves behind.
+    """The results of a job.
 
     Attributes:
         runs: finished runs.
-        failures: what went wrong with single runs, by key.
+        failures: errors of single runs, by key.
         facts: times and speed of the program.
     """
 
@@ -74,8 +74,8 @@ def run_job(
     Args:
         job: what to run.
         program: its compiled program.
-        on_progress: gets the fraction that is done, between chunks.
-        agents_of: the seed whose agents are wanted, too; None for no agents.
+        on_progress: gets the fraction done, between chunks.
+        agents_of: the seed whose agents are also wanted; None for no agents.
     """
     runner = Runner(
         program,
@@ -85,7 +85,7 @@ def run_job(
     )
     runner.run()
     facts = _facts(job, runner)
-    # Further runs only fill up the devices.
+    # The remaining runs only fill up the devices.
     mine = {run: s for run, s in runner.troubles.items() if run < len(job.runs)}
     failures = {job.keys[run]: sentence for run, sentence in mine.items()}
     runs = [

@@ -24,14 +24,14 @@ from termdp.runs.program import TrainProgram
 def run_local(
     jobs: Sequence[BenchJob], agents_of: int | None = None
 ) -> Iterator[Event]:
-    """Run jobs on this machine, one program at a time; meanwhile the next compiles.
+    """Run jobs on this machine, one program at a time, while the next one compiles.
 
-    One compiles at a time: XLA uses all cores for it, and tries kernels out on the
-    device, so that two at once take longer than one after the other.
+    Only one compiles at a time: XLA uses all cores and tries kernels on the device, so
+    two at once take longer than one after the other.
 
     Args:
         jobs: what to run.
-        agents_of: the seed whose agents are wanted, too; None for no agents.
+        agents_of: the seed whose agents are also wanted; None for no agents.
     """
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None
@@ -56,7 +56,7 @@ def _run_one(
     future: "Future[TrainProgram]",
     devices: Sequence[Any] | None,
 ) -> Iterator[Event]:
-    """Run a job in a thread, telling how far it is."""
+    """Run a job in a thread, and report its progress."""
     told: queue.Queue[Event] = queue.Queue()
 
     def on_progress(fraction: float) -> None:
@@ -66,7 +66,7 @@ def _run_one(
         try:
             result = _run_or_halve(run, job, future.result, devices, on_progress)
             told.put(Event("finished", job, 1.0, result))
-        # Whatever goes wrong in one job, out of memory included, the others go on.
+        # Whatever goes wrong in one job, even out of memory, the others continue.
         except Exception as error:
             told.put(Event("failed", job, error=sentence(error)))
 
@@ -87,7 +87,7 @@ def _run_or_halve(
     devices: Sequence[Any] | None,
     on_progress: Callable[[float], None],
 ) -> JobResult:
-    """Run a job; if the device's memory is too small for it, half after half."""
+    """Run a job; if it does not fit into the device's memory, in halves."""
     try:
         return run(job, compiled(), on_progress)
     except Exception as error:
@@ -115,7 +115,7 @@ _OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 def _joined(parts: Sequence[JobResult]) -> JobResult:
-    """Halves as one result; their times add up."""
+    """Join the results of two halves; their times add up."""
     facts = dict(parts[0].facts)
     for name in ("runs", "compile_s", "wall_s"):
         facts[name] = round(sum(part.facts[name] for part in parts), 3)
@@ -128,9 +128,9 @@ def _joined(parts: Sequence[JobResult]) -> JobResult:
 
 
 def runs_per_job(job: BenchJob, platform: str) -> int | None:
-    """How many runs share a program: all on an accelerator, minutes' worth on CPUs.
+    """How many runs share a program: all on an accelerator, some minutes of work on CPUs.
 
-    A fixed number of steps, not a measured time: sweeps are cut alike everywhere.
+    It depends on steps, not on measured times, so sweeps are split alike everywhere.
     """
     if platform != "cpu":
         return None

@@ -1,9 +1,9 @@
 """From a suite to jobs: which runs share a compiled program.
 
 Jobs hold only runs with equal settings. On the CPU they hold only runs that would have
-the same program alone, one after the other: a run's bits do not depend on the runs
-beside it. On an accelerator they share a program side by side, so that the last bits
-depend on how many there are.
+the same program alone, and these follow one another: a run's bits do not depend on the
+others. On an accelerator the runs of a program go in parallel, so the last bits depend
+on how many there are.
 """
 
 import dataclasses
@@ -31,15 +31,15 @@ class RunKey(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A method on an environment: what its runs are made of.
+    """A method on an environment.
 
     Attributes:
         column: the environment.
         row: the method's name and numbers.
-        spec: the two as one run.
+        spec: both as the specification of a run.
         method: all of its numbers.
         config: sizes and rates.
-        learner_window: steps that its cost learner looks back on; None if there is none.
+        learner_window: window of its cost learner; None if it learns no costs.
     """
 
     column: Column
@@ -50,7 +50,7 @@ class Cell:
     learner_window: int | None
 
     def settings(self) -> dict[str, Any]:
-        """All that decides the numbers, as plain data."""
+        """All settings that decide the results, as plain data."""
         return {
             "env": self.spec.env,
             "env_numbers": dict(self.spec.env_numbers),
@@ -65,8 +65,8 @@ class BenchJob:
     """Runs that are compiled into one program and finish together.
 
     Attributes:
-        name: for people, unique in a sweep.
-        runs: which; all of one game and one configuration.
+        name: unique in a sweep, for display.
+        runs: all of one game and one configuration.
         steps: steps per run.
     """
 
@@ -76,7 +76,7 @@ class BenchJob:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Who watches the game in these runs."""
+        """The columns (game and observer) of these runs."""
         return tuple({cell.column.label: cell.column for cell, _ in self.runs}.values())
 
     @property
@@ -96,7 +96,7 @@ class BenchJob:
 
     @property
     def program(self) -> str:
-        """What kind of program all its runs need; empty for most."""
+        """The kind of program that all its runs need; empty for most."""
         return self.runs[0][0].method.program
 
     @property
@@ -115,9 +115,9 @@ class BenchJob:
         return self.steps * len(self.runs)
 
     def training_job(self, multiple: int = 1) -> Job:
-        """The runs for the training loop, their number a multiple of so many.
+        """The runs for the training loop, their number a multiple of the given one.
 
-        What is missing to the multiple is filled with the last run.
+        The last run is repeated to fill up.
         """
         missing = -len(self.runs) % multiple
         runs = [*self.runs, *([self.runs[-1]] * missing)]
@@ -136,16 +136,16 @@ class BenchJob:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A suite with its numbers settled.
+    """A suite with its final numbers.
 
     Attributes:
         suite: its name.
         cells: methods on environments.
         seeds: how many.
-        seed: the first of them.
+        seed: the first seed.
         steps: steps per run.
         preset: `fast` or `paper`.
-        end_handling: what all methods are made to do with ends; None for their own.
+        end_handling: how all methods treat ends; None for each method's own.
         left_out: columns that cannot run here, and why.
     """
 
@@ -175,7 +175,7 @@ def make_plan(
     end_handling: str | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Settle a suite's numbers.
+    """Work out a suite's final numbers.
 
     Args:
         suite: what to run.
@@ -230,7 +230,7 @@ def _chosen(
     columns = [name for c, _ in pairs for name in (c.label, c.env)]
     _check_known("environments", envs, columns, suite)
     _check_known("methods", methods, [row.label for _, row in pairs], suite)
-    # `breakout` is the column of that label; where there is none, all of that game.
+    # `breakout` is the column of that label, or all columns of that game without one.
     labels = {column.label for column, _ in pairs}
     ids = set(envs or ()) - labels
     return [
@@ -281,13 +281,15 @@ def _cells_of(
     return found
 
 
-# ---- which columns one program can serve: an observer is data, as a method is -------
+# ---- which columns can share a program: an observer is data, like a method ----------
 
-_ANY_WINDOW = 2**30  # makes observers alike, whatever they remember
+_ANY_WINDOW = (
+    2**30
+)  # one size for all, so that observers with different windows look alike
 
 
 def program_kind(spec: RunSpec) -> Any:
-    """Equal for environments that one program can serve: they differ in numbers only."""
+    """Equal for environments that can share a program: they differ only in numbers."""
     _, params = make_env(spec)
     fixed = tuple(
         (name, str(value))
@@ -311,7 +313,7 @@ def shared_env(specs: dict[str, RunSpec]) -> tuple[Any, dict[str, Any]]:
 
 
 def _remembering(params: Any, steps: int) -> Any:
-    """The observer with memory for so many steps, so that its window can change."""
+    """The observer with memory for this many steps, so that its window can change."""
     return params.replace(observer=params.observer.replace(capacity=steps))
 
 
@@ -321,12 +323,12 @@ def make_jobs(
     most_runs: Callable[[BenchJob], int | None] = lambda job: None,
     as_alone: bool = False,
 ) -> list[BenchJob]:
-    """Jobs for what is missing.
+    """Jobs for the missing runs.
 
     Args:
-        plan: what is wanted.
-        finished: what is there already.
-        most_runs: how many runs a job that might hold more may hold; None for all.
+        plan: all runs that are wanted.
+        finished: runs that are already done.
+        most_runs: the most runs in a job; None for no limit.
         as_alone: only runs that would have the same program alone share one (CPUs).
     """
     done = set(finished)
@@ -338,8 +340,8 @@ def make_jobs(
                 kinds[cell.column.label],
                 cell.method.program,
                 cell.config,
-                # A program that learns costs does so for all of its runs, with room for
-                # the longest of their windows.
+                # A program that learns costs learns them for all of its runs, with room
+                # for the longest of their windows.
                 cell.learner_window,
                 cell.column.label if as_alone else None,
             )

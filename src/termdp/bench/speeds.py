@@ -1,4 +1,4 @@
-"""How long a suite should take: speeds measured here before, or recorded elsewhere."""
+"""Time estimates for suites, from speeds measured here or recorded elsewhere."""
 
 import os
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ from termdp.files import write_json
 from termdp.reading import MEGABYTE, read_json
 
 # Steps per second, preset fast. CPU: two cores (TermPG on Breakout, one run after the
-# other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, as many runs side
-# by side as a column of `hard` has (five for the recurrent policy).
+# other; TermPG on the recommender for vectors). GPU: one NVIDIA H200, with as many
+# parallel runs as a column of `hard` has (five for the recurrent policy).
 RECORDED = {
     "cpu": {
         "grid": 7_000.0,
@@ -51,9 +51,9 @@ class Speeds:
         return self._name(job) in self._known
 
     def seconds(self, jobs: Iterable[BenchJob]) -> float:
-        """How long jobs should take one after the other.
+        """The time that jobs should take one after the other.
 
-        The next program compiles while one runs; alike programs are compiled once.
+        The next program compiles while one runs; equal programs are compiled once.
         """
         compiled, ready, done = set(), 0.0, 0.0
         for job in jobs:
@@ -72,10 +72,10 @@ class Speeds:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.path, self._known)
         except OSError:
-            pass  # an estimate is not worth a failure
+            pass  # only an estimate: ignore errors
 
     def _compiling(self, job: BenchJob) -> float:
-        """Seconds; what a warm cache took away last time it may again."""
+        """Seconds of compilation: the last measured ones, else recorded ones."""
         measured = self._known.get(self._name(job), {})
         return float(measured.get("compile_s", RECORDED[self.platform]["compile_s"]))
 
@@ -98,7 +98,7 @@ def _memory() -> Path:
 
 
 class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is remembered of a kind of job."""
+    """The remembered speed of a kind of job."""
 
     steps_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e15)]
     compile_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]

@@ -1,8 +1,8 @@
-"""The benchmark suites, as data: this file is all there is to read.
+"""The benchmark suites, as data; all of them are in this file.
 
 A suite is columns × rows: an environment with its observer, times a method with its
-numbers. A label stands for the same thing in every suite, so results of several suites
-fit into one table.
+numbers. A label means the same in every suite, so results of several suites fit into one
+table.
 """
 
 import dataclasses
@@ -17,14 +17,14 @@ DEFAULT_SEEDS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """An environment and who watches.
+    """An environment and its observer.
 
     Attributes:
         label: name of the column in results, tables and folders.
         env: id of the environment.
         overrides: as for `termdp.make`: observer, cost, game.
         matched_discount: constant of `pg_matched` here; None takes the table by id.
-        why: what the observer is, where it is not the benchmark's.
+        why: a description of the observer, if it is not the environment's own.
     """
 
     label: str
@@ -71,7 +71,7 @@ def _row(method: str, label: str | None = None, **changes: Any) -> Row:
 
 
 def _distinct(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Without those that only spell out what an earlier one does by default."""
+    """Without numbers that are already an earlier one's default."""
     kept: dict[Any, Row] = {}
     for row in rows:
         method = find_method(row.method, **row.changes)
@@ -95,31 +95,31 @@ PAPER_COLUMNS = tuple(
 )
 RECOMMENDER = Column("recommender", "recommender")
 
-# Observers under which methods can be told apart (docs/hard.md): patient with a slip,
-# since they remember long, charge little or are relieved by harmless steps, and
-# b ≥ ln 3T (T: mean length of an unobserved episode), but not with a habit. Matched
-# discounts are the means of TermPG's at a million steps.
+# Observers under which methods can be told apart (docs/hard.md). They forgive a slip, but
+# not a habit: long windows, small costs, or negative costs for harmless steps, and
+# b ≥ ln 3T (T: mean length of an unobserved episode). Matched discounts are the means of
+# TermPG's at a million steps.
 HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
         {"window": 60, "bias": 9.5, "scale": 0.5, "relief": 0.2},
         matched_discount=0.9996,
-        why="a coin costs 0.5, any other step relieves by 0.2; 60 are remembered",
+        why="a coin costs 0.5, any other step −0.2; window 60",
     ),
     Column(
         "space_invaders_hard",
         "space_invaders",
         {"window": 60, "bias": 9.3, "scale": 1.0, "relief": 0.1},
         matched_discount=0.9997,
-        why="a near bullet costs 1, its absence relieves by 0.1; 60 are remembered",
+        why="a near bullet costs 1, any other step −0.1; window 60",
     ),
     Column(
         "seaquest_hard",
         "seaquest",
         {"row": 5, "window": 30, "bias": 10.0, "scale": 1.0, "relief": 0.2},
         matched_discount=0.9998,
-        why="the sixth row costs 1, the others relieve by 0.2",
+        why="the sixth row costs 1, the others −0.2",
     ),
     Column(
         "breakout_hard",
@@ -133,7 +133,7 @@ HARD_COLUMNS = (
         "asterix_middle",
         {"window": 60, "bias": 16.0, "scale": 0.5},
         matched_discount=0.9998,
-        why="the middle two rows cost 0.5; 60 steps are remembered",
+        why="the middle two rows cost 0.5; window 60",
     ),
     Column(
         "recommender_hard",
@@ -177,7 +177,7 @@ FAIR = _distinct(
         _row("pg_rs"),
         _row("pg_matched"),
         _row("pg", "pg_0.953", discount=0.953),
-        # What the published TermPG comes to if its costs are all zero.
+        # The published TermPG becomes this if its costs are all zero.
         _row("pg_naive", "pg_naive_0.953", discount=0.953),
         _row("pg_0.97"),
         _row("pg_0.995"),
@@ -281,13 +281,13 @@ SUITES: dict[str, Suite] = {
         ),
         Suite(
             "window",
-            "a learner whose window is wrong, ×0.25 to ×4",
+            "a learner with the wrong window, ×0.25 to ×4",
             (*PAPER_COLUMNS, RECOMMENDER),
             WINDOWS,
         ),
         Suite(
             "rivals",
-            "methods of others in the same loop (docs/rivals.md)",
+            "methods from other papers in the same loop (docs/rivals.md)",
             (*PAPER_COLUMNS, RECOMMENDER, *HARD_COLUMNS),
             RIVALS,
         ),

@@ -1,4 +1,4 @@
-"""A sweep: jobs go to an engine, results come back and are on disk at once."""
+"""A sweep: jobs go to an engine, and results are written to disk as they come."""
 
 import dataclasses
 import time
@@ -12,12 +12,12 @@ from termdp.bench.sweep_folder import SweepFolder
 
 @dataclasses.dataclass
 class Outcome:
-    """What a sweep came to.
+    """The outcome of a sweep.
 
     Attributes:
-        finished: runs that were finished by this call.
-        failures: (runs, sentence) of what failed.
-        seconds: how long it took, all in all.
+        finished: runs that this call finished.
+        failures: failed runs, each group with a sentence.
+        seconds: total time.
     """
 
     finished: list[RunKey] = dataclasses.field(default_factory=list)
@@ -33,13 +33,13 @@ def sweep(
     speeds: Speeds | None = None,
     on_progress: Callable[[Event], None] = lambda event: None,
 ) -> Outcome:
-    """Keep what an engine brings.
+    """Save the results of an engine.
 
     Args:
-        events: an engine at work.
-        folder: where results go; nobody else writes there.
+        events: of a running engine.
+        folder: for the results; no other process writes there.
         speeds: remembers how fast jobs were.
-        on_progress: gets every event after it was dealt with.
+        on_progress: gets every event after it was handled.
     """
     outcome, began = Outcome(), time.perf_counter()
     try:

@@ -1,12 +1,12 @@
 """Results on disk: one JSON and one Parquet file per run, written when it is finished.
 
-DIR/manifest.json                   what was asked for, by which version, how long it took
+DIR/manifest.json                   settings, version, times
 DIR/runs/COLUMN/ROW/seedN.json      summary and settings of a run
 DIR/runs/COLUMN/ROW/seedN.parquet   its learning curve (see `termdp.bench.curves`)
 DIR/results.json, DIR/curves.parquet    the same for all runs together (`pack`)
 
-Every file appears in one rename, the JSON after the Parquet: a run whose JSON is there
-is complete, whatever happened afterwards.
+Every file appears in one rename, the JSON after the Parquet: a run with a JSON file is
+complete.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class SweepFolder:
 
     @classmethod
     def reopen(cls, path: Path, plan: Plan, command: str) -> "SweepFolder":
-        """Resume a sweep, or start it if there is nothing yet."""
+        """Resume a sweep, or start it if the folder is empty."""
         if is_unused(path):
             return cls.create(path, plan, command)
         manifest = read_manifest(path)
@@ -87,7 +87,7 @@ class SweepFolder:
         return read_records(self.path)
 
     def add(self, result: JobResult) -> None:
-        """Keep a job's runs: on disk when this returns."""
+        """Write a job's runs; they are on disk when this returns."""
         for run in result.runs:
             self._write_run(run)
         self.manifest["programs"].append(result.facts)
@@ -96,13 +96,13 @@ class SweepFolder:
         self.save_manifest()
 
     def add_failure(self, keys: Iterable[RunKey], error: str) -> None:
-        """Remember what went wrong."""
+        """Record a failure."""
         runs = [list(key) for key in keys]
         self.manifest["failures"].append({"runs": runs, "error": error})
         self.save_manifest()
 
     def close(self, seconds: float) -> None:
-        """Note the end of this call and pack what there is."""
+        """Record the end of this call and pack the results."""
         self.manifest["wall_s"] = round(self.manifest["wall_s"] + seconds, 3)
         self.manifest["finished"] = _clock()
         self.save_manifest()
@@ -119,7 +119,7 @@ class SweepFolder:
         write_json(with_suffix(stem, ".json"), run.record)
 
     def _check_same_settings(self, plan: Plan) -> None:
-        """Refuse results that were made with other settings than those of now."""
+        """Refuse results that were made with other settings."""
         wanted = {
             (cell.column.label, cell.row.label): _as_json(cell.settings())
             for cell in plan.cells
@@ -137,11 +137,11 @@ class SweepFolder:
 
 
 def check_unused(path: Path) -> None:
-    """Refuse a folder that has something in it."""
+    """Refuse a folder that is not empty."""
     if not is_unused(path):
         raise ValueError(
             f"expected a new folder for the results, but {path} exists: choose "
-            "another --out, or go on with --resume"
+            "another --out, or continue with --resume"
         )
 
 
@@ -208,10 +208,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def command_to_resume(
     manifest: dict[str, Any], path: Path, seeds: int | None = None
 ) -> str:
-    """The command that resumes a sweep, with so many seeds if given."""
+    """The command that resumes a sweep, with another number of seeds if given."""
     try:
         words = shlex.split(manifest["commands"][-1])
-    except ValueError:  # not as it was written
+    except ValueError:  # changed since it was written
         words = ["termdp", "bench", str(manifest["suite"])]
     for option in ("--out", "--seeds") if seeds is not None else ("--out",):
         if option in words:
@@ -231,7 +231,9 @@ def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
         "end_handling": plan.end_handling,
     }
     for name, value in asked.items():
-        before = manifest.get(name, 0)  # older sweeps began with seed 0, unsaid
+        before = manifest.get(
+            name, 0
+        )  # older sweeps do not say that they began with seed 0
         if before != value:
             raise ValueError(
                 f"expected {name} {before} as in {path}, got {value}: choose another "
@@ -241,7 +243,7 @@ def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
     if made_by != here:
         raise ValueError(
             f"expected results made by termdp {here}, but those in {path} were made by "
-            f"{made_by}: choose another --out, or go on with that version"
+            f"{made_by}: choose another --out, or continue with that version"
         )
 
 
@@ -293,7 +295,7 @@ def read_curves(path: Path) -> dict[RunKey, Curve]:
         except ValueError as error:
             raise ValueError(
                 f"expected a learning curve in {stem}.*, but it is damaged: remove "
-                f"{stem}.json and what is there beside it, then go on with --resume"
+                f"{stem}.json and the files beside it, then continue with --resume"
             ) from error
         if curve is not None:
             curves[key] = curve
@@ -319,7 +321,7 @@ def pack(path: Path) -> None:
 
 
 def _packed_records(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Settings once per cell: all its seeds share them."""
+    """Store settings once per cell: all its seeds share them."""
     return {
         "settings": {f"{r['column']}/{r['row']}": r["settings"] for r in records},
         "runs": [{k: v for k, v in r.items() if k != "settings"} for r in records],

@@ -1,4 +1,4 @@
-"""What the files of a sweep may hold: fields, types, ranges. Anything else is refused."""
+"""Fields, types and ranges in the files of a sweep. Anything else is refused."""
 
 from typing import Annotated, Any
 
@@ -44,7 +44,7 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`manifest.json`: what was asked for, by which version, how long it took."""
+    """`manifest.json`: settings, version, times."""
 
     format: int
     suite: Name

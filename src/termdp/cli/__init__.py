@@ -1,9 +1,9 @@
 """The command line: `termdp COMMAND …`, one module per command.
 
 A command's module has a dataclass `Args`, whose docstring (with an example) is the help
-text, and `run(args)`. Bad input, raised anywhere as `ValueError`, becomes one sentence
-on standard error and exit code 2. A module with a table `COMMANDS` of its own is a group:
-`termdp studies export …` is the module `studies_export`.
+text, and a function `run(args)`. Bad input, raised anywhere as `ValueError`, becomes one
+sentence on standard error and exit code 2. A module with its own table `COMMANDS` is a
+group: `termdp studies export …` is the module `studies_export`.
 """
 
 import importlib
@@ -27,11 +27,11 @@ COMMANDS = {
     "export": "write a trained policy as an ONNX file",
     "bench": "run a suite of experiments",
     "fit": "fit an observer to a log of sessions and their stops",
-    "report": "make a page of a suite's results",
+    "report": "make a page about a suite's results",
     "tabular": "learn a small TerMDP with guarantees and measure the regret",
-    "demo": "make a page that shows an observed game",
+    "demo": "train three methods and make a page that compares them",
     "serve": "let people drive, ride along and stop agents, in a browser",
-    "studies": "rides and stops of people: create, export, import, fit, forget, backup",
+    "studies": "studies with people: create, export, import, fit, forget, back up",
 }
 
 COMPILING = (
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough (`termdp … | head`): nothing to complain about,
-        # and nothing more to write when Python closes its files.
+        # The reader closed the pipe (`termdp … | head`). That is no error, and Python
+        # must not write to it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
@@ -88,7 +88,7 @@ def _dispatch(argv: Sequence[str] | None) -> None:
 def _member_of_group(
     group: str, commands: dict[str, str], words: list[str]
 ) -> tuple[str, list[str]]:
-    """The command of a group that is meant, and its arguments."""
+    """The full name of a command in a group, and the command's arguments."""
     if not words or words[0] in ("-h", "--help"):
         print(_overview(f"{group} ", commands))
         sys.exit(0)

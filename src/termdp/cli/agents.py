@@ -13,7 +13,7 @@ from termdp.runs.shipped import ShippedAgent, shipped_agents
 
 @dataclass(frozen=True)
 class Args:
-    """List the agents that come with the package, and how they play.
+    """List the agents that come with the package, and how well they play.
 
     Example: termdp agents, then termdp video breakout/termpg out.gif
     """
@@ -37,7 +37,7 @@ def run(args: Args) -> None:
         caption_justify="left",
     )
     table.add_column("name", no_wrap=True)
-    for heading in ("return [95%]", "stopped", "learned from"):
+    for heading in ("return [95%]", "stopped", "trained for"):
         table.add_column(heading, justify="right")
     for card in cards:
         table.add_row(*_cells(card))

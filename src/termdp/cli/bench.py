@@ -25,9 +25,9 @@ class Args:
     ] = None
     """Suite (`termdp bench --list`)."""
     list: bool = False
-    """Show what each suite would run and how long it should take here."""
+    """Show what each suite runs and about how long it takes here."""
     engine: str = "local"
-    """local: this machine, all its devices. ray: a Ray cluster (extra `ray`)."""
+    """local: all devices of this machine. ray: a Ray cluster (extra `ray`)."""
     address: str | None = None
     """Address of the Ray cluster; one is started on this machine unless given."""
     seeds: int | None = None
@@ -45,21 +45,21 @@ class Args:
     end_handling: Annotated[str | None, tyro.conf.arg(aliases=["--stop-handling"])] = (
         None
     )
-    """Make all methods do this with ends: expected, cut or ignored."""
+    """How all methods treat ends: expected, cut or ignored."""
     out: Path | None = None
     """Folder of the results; results/SUITE unless given."""
     resume: bool = False
-    """Run only what is missing in the folder."""
+    """Run only what the folder lacks."""
     runs_per_job: int | None = None
-    """Runs per compiled program at most; all that fit together unless given."""
+    """At most this many runs per compiled program; all that fit unless given."""
     agents: bool = False
-    """Keep the agents of the first seed, too: OUT/agents, for termdp.load."""
+    """Also keep the agents of the first seed in OUT/agents, for termdp.load."""
     json: bool = False
-    """Print JSON for programs and nothing else on standard output."""
+    """Print only JSON on standard output, for programs."""
 
 
 def run(args: Args) -> None:
-    """Plan, run, keep; exit code 1 if a job failed."""
+    """Plan, run and save; exit with code 1 if a job failed."""
     if args.list:
         _show_suites(args)
         return
@@ -97,12 +97,12 @@ def run(args: Args) -> None:
                 outcome = None
     if outcome is None:
         print(
-            f"interrupted; finished runs are in {out}. Go on with the same command and "
-            "--resume",
+            f"interrupted; finished runs are in {out}. Continue with the same command "
+            "and --resume",
             file=sys.stderr,
         )
         sys.stderr.flush()
-        # Threads may be deep in a compilation that cannot be interrupted.
+        # A thread may be inside a compilation that cannot be interrupted.
         os._exit(130)
     _tell(args, out, outcome, len(finished))
     if outcome.failures:
@@ -143,11 +143,11 @@ def _engine(args: Args) -> tuple[Any, str, int]:
     if args.agents:
         raise ValueError(
             "expected --agents with the engine local only: workers of a cluster send "
-            "back numbers, no networks"
+            "back numbers, not networks"
         )
     from termdp.bench import cluster
 
-    # Before JAX starts: Ray forks, and its workers want the devices for themselves.
+    # Before JAX starts: Ray forks, and its workers need the devices.
     engine = cluster.connect(args.address)
     import jax
 
@@ -233,13 +233,12 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
         console.print()
     if not all(row["speed_measured_here"] for row in rows):
         print(
-            "* steps ÷ speed recorded on another machine; it gives way to this "
-            "machine's own speed, kept after every job"
+            "* steps ÷ speed on another machine, until this machine has run such a job"
         )
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
+    """A time in words, with a fitting unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -264,7 +263,7 @@ def _tell(args: Args, out: Path, outcome: Any, before: int) -> None:
         }
         print(json.dumps(found, indent=2))
         return
-    already = f" ({before} were there already)" if before else ""
+    already = f" ({before} had finished before)" if before else ""
     print(
         f"{len(outcome.finished)} runs finished{already} in {duration(outcome.seconds)}; "
         f"results in {out}. Look at them: termdp report {out}"

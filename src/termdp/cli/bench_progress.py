@@ -1,4 +1,4 @@
-"""How a sweep at work is shown: a table on a terminal, a line per job elsewhere."""
+"""Progress of a sweep: a table on a terminal, one line per job elsewhere."""
 
 import contextlib
 import sys
@@ -24,7 +24,7 @@ STYLES = {
 def shown(
     jobs: list[BenchJob], speeds: Speeds, jobs_at_once: int = 1
 ) -> Iterator[Callable[[Event], None]]:
-    """Show a sweep on standard error; gives the function that hears its events."""
+    """Show a sweep on standard error; gives the function that takes its events."""
     progress = Progress(jobs, speeds, jobs_at_once)
     if not sys.stderr.isatty():
         yield lambda event: _tell(progress, event)
@@ -68,7 +68,7 @@ class Progress:
             self.notes[name] = event.error
 
     def seconds_left(self) -> float:
-        """Work left at the speed of such jobs; compilation is not counted."""
+        """Time left at the expected speed of each job, without compilation."""
         each = [
             (1.0 - self.fraction[job.name]) * job.all_steps / self.speeds.of(job)
             for job in self.jobs
@@ -77,7 +77,7 @@ class Progress:
         return max(sum(each) / self.jobs_at_once, max(each, default=0.0))
 
     def counts(self) -> str:
-        """One line about everything."""
+        """One line: jobs by state, time spent and time left."""
         states = list(self.state.values())
         done, failed = states.count("finished"), states.count("failed")
         running, sent = states.count("running"), states.count("sent")

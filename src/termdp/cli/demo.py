@@ -1,4 +1,4 @@
-"""`termdp demo`: a real comparison in a few minutes, and a page about it."""
+"""`termdp demo`: a small real comparison in a few minutes, and a page about it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ class Args:
 
 
 def run(args: Args) -> None:
-    """Train, play, write."""
+    """Train, play, write the page."""
     from termdp.report.demo import DemoSettings, run_demo, verdict
     from termdp.report.demo_page import write_page
 

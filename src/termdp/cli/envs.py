@@ -34,7 +34,7 @@ def run(args: Args) -> None:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    # What is typed elsewhere is never cut in two.
+    # Users type these ids elsewhere: never break them.
     table.add_column("id, Gymnasium's id", no_wrap=True)
     for heading in ("observed", "actions", "cost", "w", "b"):
         table.add_column(heading, overflow="fold")

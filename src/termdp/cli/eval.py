@@ -12,23 +12,23 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Args:
-    """Play fresh episodes with a run's policies: mean, 95% interval, how they end.
+    """Play fresh episodes with a run's policies; print returns and how episodes end.
 
     Example: termdp eval runs/breakout-termpg --episodes 256 --no-observer
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
+    """Folder of a run, a file of `agent.save`, or a name from `termdp agents`."""
     episodes: int = 128
     """Episodes per seed."""
     observer: Path | None = None
-    """File of another observer than in training."""
+    """File of an observer to use instead of the one in training."""
     no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Nobody watches: the bare game."""
+    """Play without an observer: nobody stops the game."""
     deterministic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """The most probable actions instead of drawn ones."""
+    """Take the most probable action instead of sampling one."""
     seed: int = 1_000_000
-    """Seed of the evaluation's own randomness."""
+    """Seed of the evaluation episodes."""
     json: bool = False
     """Print JSON for programs instead of a table."""
 
@@ -69,7 +69,7 @@ def run(args: Args) -> None:
 
 
 def _who(args: Args, spec: Any) -> str:
-    """The observer of the evaluation, in words."""
+    """Which observer watches the evaluation, in words."""
     if args.no_observer or (args.observer is None and spec.observer is False):
         return "nobody"
     if args.observer is not None:

@@ -9,17 +9,17 @@ import tyro
 
 @dataclass(frozen=True)
 class Args:
-    """Write a policy as one ONNX graph, for browsers, C++ and the like (docs/export.md).
+    """Write a policy as one ONNX graph, for browsers, C++ and so on (docs/export.md).
 
     Example: termdp export runs/breakout-termpg policy.onnx
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
+    """Folder of a run, a file of `agent.save`, or a name from `termdp agents`."""
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """File to write, ending in .onnx."""
     seed: int | None = None
-    """Which of the run's seeds; otherwise the one with the best return."""
+    """Which of the run's seeds; the one with the best return unless given."""
 
 
 def run(args: Args) -> None:

@@ -16,9 +16,9 @@ class Args:
 
     A log is a table with one row per step, in order, session after session: Parquet,
     CSV, a LeRobot v3 folder, or minari:ID. A start–stop survival table (id, start, stop,
-    event, covariates) is one too, with --interval.
+    event, covariates) works too, with --interval.
 
-    The folder of results has the observer (`termdp train ENV METHOD --observer
+    The results are the observer (for `termdp train ENV METHOD --observer
     DIR/observer.safetensors`), fit.json, stops.csv and a page to look at.
 
     Example: termdp fit log.parquet --session user --stopped left --observations o0 o1
@@ -34,21 +34,21 @@ class Args:
     stopped: str | None = None
     """Column that is true on the row after which the observer stopped the session."""
     observations: tuple[str, ...] = ()
-    """Columns of numbers."""
+    """Columns with the observation of each step, all numbers."""
     actions: tuple[str, ...] = ()
-    """One column of whole numbers (a choice from 0), or columns of numbers."""
+    """The action: one column of whole numbers from 0, or columns of real numbers."""
     ended: str | None = None
-    """Column that is true on the row on which a session ended by itself."""
+    """Column that is true on the last row of a session that ended without a stop."""
     time: str | None = None
-    """Column that must rise within a session, to be checked."""
+    """Column that must rise within a session; used only as a check."""
     interval: tuple[str, str] | None = None
-    """Columns of start and stop times of a survival table."""
+    """Columns with the start and stop times of a survival table."""
     step: float = 1.0
-    """Length of a time step of a survival table."""
+    """Length of a time step in a survival table."""
     model: str = "linear"
     """linear (with intervals) or network."""
     memory: str = "window"
-    """window, leak (exponential forgetting), or the best of the two."""
+    """window, leak (exponential forgetting), or best: the better of the two."""
     window: int | None = None
     """Steps that the observer remembers, if known."""
     windows: tuple[int, ...] = ()
@@ -56,13 +56,13 @@ class Args:
     delays: tuple[int, ...] = (0,)
     """Reaction delays to compare, in steps."""
     bins: int | None = None
-    """Cut observations into so many bins."""
+    """Cut observations into this many bins."""
     binned: tuple[str, ...] = ()
     """Which observations to cut; all unless given."""
     interactions: tuple[str, ...] = ()
     """Products of two columns, as speed*action."""
     num_actions: int | None = None
-    """Choices there are, if the log does not show the last ones."""
+    """Number of possible actions, if the log does not show them all."""
     seed: int = 0
     """Seed of folds, samples and bootstraps."""
     json: bool = False
@@ -70,7 +70,7 @@ class Args:
 
 
 def run(args: Args) -> None:
-    """Fit, write, say what was found."""
+    """Fit, write the results, print a summary."""
     from rich.console import Console
 
     from termdp.files import room_for

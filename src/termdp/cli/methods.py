@@ -41,7 +41,7 @@ def run(args: Args) -> None:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    # What is typed elsewhere is never cut in two.
+    # Users type these ids elsewhere: never break them.
     table.add_column("id", no_wrap=True)
     for heading in ("what it is", "discount", "ends", "optimism"):
         table.add_column(heading, overflow="fold")

@@ -1,4 +1,4 @@
-"""`termdp report`: a page about benchmark results, or a site over many."""
+"""`termdp report`: a page about benchmark results, or a site about many."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from rich.console import Console
 
 @dataclass(frozen=True)
 class Args:
-    """Make a page, tables and figures of benchmark results.
+    """Make a page, tables and figures from benchmark results.
 
     Example: termdp report results/paper
     """
@@ -20,13 +20,13 @@ class Args:
     folders: Annotated[
         tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR")
     ]
-    """Folder of `termdp bench`; several that belong together make one report."""
+    """Folder of `termdp bench`; several with the same settings make one report."""
     out: Path | None = None
     """Folder for report.html, tables.md and figures; the first DIR unless given."""
     site: Annotated[Path | None, tyro.conf.arg(metavar="OUT")] = None
-    """Folder for one site over all DIRs: fits too, or folders of such folders."""
+    """Folder for one site about all DIRs. A DIR may be a fit, or hold such folders."""
     json: bool = False
-    """Print all findings as JSON and nothing else on standard output."""
+    """Print only the findings on standard output, as JSON."""
 
 
 def run(args: Args) -> None:

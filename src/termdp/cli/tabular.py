@@ -36,9 +36,9 @@ from termdp.tabular.regret import (
 class Args:
     """Learn a small TerMDP whose observer is unknown, and measure the regret.
 
-    Runs TermCRL, the same with known costs, optimism that ignores stops and, on tiny
-    models, the whole history as state. Beside them: TermCRL with the confidence sets of
-    later work (ofuglb, mixture; untuned) and Thompson sampling. Writes regret.png,
+    Compares TermCRL with four kinds of agents: known costs; optimism that ignores stops;
+    TermCRL with the confidence sets of later work (ofuglb, mixture; untuned); Thompson
+    sampling. Tiny models add the whole history as state. Writes regret.png,
     cost_error.png, model.png and summary.json.
 
     Example: termdp tabular chain --episodes 5000 --seeds 5
@@ -51,26 +51,26 @@ class Args:
     """Episodes per run."""
 
     seeds: int = 3
-    """Runs per agent; more than one gives intervals."""
+    """Runs per agent; intervals need more than one."""
 
     seed: int = 0
     """The first seed."""
 
     bonus_scale: float = 0.02
-    """Factor on the bonuses for rewards and transitions; 1 is the theory."""
+    """Factor on the bonuses for rewards and transitions; the theory's is 1."""
 
     cost_bonus_scale: float = 1e-8
-    """Factor on the paper's bonus for costs, a huge one (docs/tabular_regret.md)."""
+    """Factor on the paper's bonus for costs, which is huge (docs/tabular_regret.md)."""
 
     out: Path | None = None
     """Folder for figures and summary.json (default: runs/tabular-MODEL)."""
 
     json: bool = False
-    """Print the summary as JSON for programs instead of a table."""
+    """Print the summary as JSON instead of a table."""
 
 
 def run(args: Args) -> None:
-    """Learn, then write and print what came out."""
+    """Learn, then write and print the results."""
     _check(args)
     model = tabular.make_model(args.model)
     begin = time.perf_counter()
@@ -161,7 +161,7 @@ def _play(args: Args, model: tabular.TerMDP) -> dict[str, list[Regret]]:
 def summarise(
     args: Args, model: tabular.TerMDP, runs: dict[str, list[Regret]]
 ) -> dict[str, Any]:
-    """What came out, in plain data; intervals are halves of 95% intervals."""
+    """The results as plain data; `interval` is half of a 95% interval."""
     visits, errors = cost_errors(model, runs["termcrl"])
     return {
         "model": args.model,
@@ -197,7 +197,7 @@ def _agent_summary(results: list[Regret]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> float | None:
-    """A number that JSON knows; None for NaN."""
+    """A number for JSON; None unless it is finite."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -227,7 +227,7 @@ def _print_table(summary: dict[str, Any]) -> None:
     if rate is not None:
         Console().print(
             "slope: of log regret against log episodes; ±: 95% intervals over seeds\n"
-            "covered: share of the visited costs that lie where the agent believes\n"
+            "covered: share of the visited costs inside the agent's confidence sets\n"
             f"cost error ∝ n^{rate:.2f} (theory: n^-0.5)"
         )
 

@@ -49,7 +49,7 @@ TYPES = _types()
 
 
 def _flags(group: str) -> type:
-    """A dataclass of one group's numbers, each a flag that is absent unless given."""
+    """A dataclass with one optional flag per number of the group."""
     fields = []
     for name, field in GROUPS[group].items():
         expected = expectation(TYPES[name], field.metadata)
@@ -68,7 +68,7 @@ def _flags(group: str) -> type:
         fields.append((name, Annotated[str | None, arg], None))
     name = f"{group.title().replace(' ', '')}Flags"
     made = dataclasses.make_dataclass(name, fields, frozen=True)
-    made.__doc__ = f"Numbers of the {group}; what is not given is the preset's."
+    made.__doc__ = f"Numbers of the {group}; the preset gives the rest."
     return made
 
 
@@ -85,56 +85,56 @@ OF_SIZES, OF_COSTS = _flags("sizes"), _flags("cost learner")
 
 @dataclass(frozen=True)
 class Args:
-    """Train an agent under an observer; seeds run side by side.
+    """Train agents under an observer, several seeds at once.
 
     Example: termdp train breakout termpg --steps 1000000 --seeds 5 --out runs/breakout
     """
 
     env: Annotated[Word, tyro.conf.arg(metavar="ENV")] = None
-    """Environment (`termdp envs`), or gym:ID for any registered Gymnasium one."""
+    """Environment (`termdp envs`), or gym:ID for any registered Gymnasium id."""
     method: Annotated[Word, tyro.conf.arg(metavar="METHOD")] = None
     """Method (`termdp methods`)."""
     steps: int | None = None
-    """Steps per seed; 1,000,000 unless given. With --resume: steps in all."""
+    """Steps per seed; 1,000,000 unless given. With --resume: the total, old steps too."""
     seeds: int | None = None
-    """Number of seeds, run side by side; 1 unless given."""
+    """Number of seeds, trained at the same time; 1 unless given."""
     seed: int | None = None
     """First seed; 0 unless given."""
     preset: str | None = None
     """fast (default) or paper."""
     algorithm: str | None = None
-    """How the policy is improved: ppo (default) or a2c."""
+    """Policy-gradient algorithm: ppo (default) or a2c."""
     config: Path | None = None
-    """TOML or JSON file of numbers; flags win over it."""
+    """TOML or JSON file of numbers; flags override it."""
     print_config: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Print all numbers of this run as TOML, for --config, and do nothing else."""
+    """Print all numbers of this run as TOML (for --config) and exit."""
     out: Path | None = None
     """Folder of the run; runs/ENV-METHOD unless given."""
     resume: Path | None = None
-    """Go on with the run in this folder; nothing else is needed."""
+    """Continue the run in this folder; no other argument is needed."""
     init_from: Path | None = None
-    """Begin with the policy and cost networks of this run."""
+    """Start from the policy and cost networks of this run."""
     observer: Path | None = None
-    """File of a fitted observer instead of the environment's, or around gym:ID."""
+    """File of a fitted observer: replaces the environment's, or watches gym:ID."""
     no_observer: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Nobody watches: the bare game."""
+    """Train without an observer: nobody stops the game."""
     window: int | None = None
-    """Steps that the observer remembers; for gym:ID how far costs are learned back."""
+    """Steps that the observer remembers; for gym:ID, the window of the learned costs."""
     bias: float | None = None
-    """b of the observer; the larger, the more patient."""
+    """The observer's bias b; a larger one is more patient."""
     set: tuple[str, ...] = ()
-    """Further numbers of the environment, as NAME=VALUE."""
+    """Other numbers of the environment, as NAME=VALUE."""
     snapshots: int | None = None
-    """Policies to keep on the way, from the first to the last; none unless given."""
+    """How many policies to keep during training; none unless given."""
     checkpoint_minutes: float = 2.0
-    """Time between checkpoints."""
+    """Minutes between checkpoints."""
     tensorboard: bool = False
     """Also write TensorBoard events into the run's folder (extra `tensorboard`)."""
     wandb: bool = False
     """Also report to Weights & Biases (extra `wandb`)."""
     json: bool = False
-    """Print the summary as JSON and nothing else on standard output."""
-    # Made from the settings themselves, so mypy cannot know them.
+    """Print only the summary on standard output, as JSON."""
+    # These classes are made at run time, so mypy cannot know them.
     of_method: Annotated[OF_METHOD, NO_PREFIX] = OF_METHOD()  # type: ignore[valid-type]
     of_algorithm: Annotated[OF_ALGORITHM, NO_PREFIX] = OF_ALGORITHM()  # type: ignore[valid-type]
     of_sizes: Annotated[OF_SIZES, NO_PREFIX] = OF_SIZES()  # type: ignore[valid-type]
@@ -178,7 +178,7 @@ def run(args: Args) -> None:
         )
     if result.summary is None:
         print(
-            f"interrupted; saved. Go on with: termdp train --resume {out}",
+            f"interrupted and saved. Continue with: termdp train --resume {out}",
             file=sys.stderr,
         )
         sys.exit(130)
@@ -186,7 +186,7 @@ def run(args: Args) -> None:
 
 
 def given_numbers(args: Args) -> dict[str, Any]:
-    """Numbers of run and environment that were given as flags, by flat name."""
+    """Numbers of the run and the environment given as flags, by flat name."""
     found: dict[str, Any] = {}
     for group in (args.of_method, args.of_algorithm, args.of_sizes, args.of_costs):
         for name, text in vars(group).items():
@@ -204,7 +204,7 @@ def given_numbers(args: Args) -> dict[str, Any]:
 
 
 def _value(name: str, text: str) -> Any:
-    """A flag's text as the number's type."""
+    """A flag's text, converted to the number's type."""
     kinds = typing.get_args(TYPES[name]) or (TYPES[name],)
     value = text if str in kinds and text.lower() != "none" else _parsed(text)
     if value is not None and not isinstance(value, str) and str in kinds:
@@ -229,7 +229,7 @@ def _parsed(text: str) -> Any:
 
 
 def _asked(args: Args) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the run is and its numbers, from the file and, before it, the flags."""
+    """The run's arguments and its numbers; flags override the file."""
     from termdp.runs.spec import read_config
 
     in_file = {} if args.config is None else read_config(args.config)
@@ -268,7 +268,7 @@ def _begin(args: Args) -> tuple[Path, Callable[..., Any]]:
 
 
 def _as_file_name(env: str) -> str:
-    """An id as a part of a folder's name: gym:a/B-v0 as a-B-v0."""
+    """An id as part of a folder's name: gym:a/B-v0 becomes a-B-v0."""
     return re.sub("[:/]", "-", env.removeprefix("gym:"))
 
 
@@ -282,7 +282,7 @@ def _resume(args: Args, out: Path) -> Callable[..., Any]:
 
 
 def _check_same(args: Args, out: Path, given: dict[str, Any]) -> None:
-    """An argument next to --resume must not contradict the run."""
+    """Refuse arguments that contradict the run to resume."""
     from termdp.runs.folder import RunFolder
 
     folder, spec = RunFolder.open(out)
@@ -340,7 +340,9 @@ def _stop_on_interrupt() -> Callable[[], bool]:
         if asked:
             raise KeyboardInterrupt
         asked.append(signum)
-        print("stopping after this chunk; Ctrl-C again to drop it", file=sys.stderr)
+        print(
+            "stopping after this chunk; press Ctrl-C again to drop it", file=sys.stderr
+        )
 
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, on_signal)

@@ -15,13 +15,13 @@ MOST_FPS = 100
 
 @dataclass(frozen=True)
 class Args:
-    """Film one episode: the game, its costs and the stop probability under it.
+    """Film one episode: the game, with its costs and stop probabilities below.
 
     Example: termdp video runs/breakout-termpg episode.gif
     """
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of a run, a file of `agent.save`, or a name of `termdp agents`."""
+    """Folder of a run, a file of `agent.save`, or a name from `termdp agents`."""
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """File to write: .gif, or .mp4 where ffmpeg is installed."""
     side_by_side: Annotated[Path | None, tyro.conf.arg(metavar="RUN2")] = None
@@ -79,7 +79,7 @@ def _agent_of(path: Path, index: int) -> "Agent":
 
 
 def _titles(agents: "list[Agent]", paths: list[Path]) -> list[str]:
-    """The methods' names; the folders' where these are the same."""
+    """The methods' names, or the folders' names if both have the same method."""
     from termdp.report.names import method_name
 
     methods = [agent.card.spec.method for agent in agents]

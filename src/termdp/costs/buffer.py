@@ -1,9 +1,9 @@
 """A first-in-first-out buffer of observed steps, on the device.
 
-Each of the B environments fills its own column, row after row, without gaps: an episode
-that spans several rollouts lies in one piece, and the window before any step is simply
-the rows before it. All columns advance together and wrap around together, so there is
-one seam between the newest row and the oldest.
+Each of the B environments fills its own column, row after row, without gaps. So an
+episode that spans several rollouts is in one piece, and the window before a step is the
+rows before it. All columns advance and wrap around together, so there is one seam between
+the newest row and the oldest.
 
 Appendix D, arXiv:2205.15376: "rollouts that were collected in the environments were
 added to a finite buffer (FIFO)". The usable part of the buffer is its newest rows, at
@@ -36,8 +36,8 @@ class Buffer:
         starts: `[L, B]`, true on the first step of an episode.
         labels: `[L, B]`, STOPPED, NOT_STOPPED or NO_LABEL.
         weights: `[L, B, M]`, how often the step's episode is in a member's bootstrap.
-        episode_weights: `[B, M]`, those of the episodes that are going on.
-        cursor: the row that is written next, a scalar.
+        episode_weights: `[B, M]`, those of the unfinished episodes.
+        cursor: the next row to write, a scalar.
         filled: how many rows were ever written, a scalar.
         usable: how many of the newest rows may be sampled, a scalar.
         obs_shape: shape of one observation (static).
@@ -77,10 +77,10 @@ def init(
     """An empty buffer of as many whole rollouts as `buffer_steps` allows.
 
     Args:
-        example_obs: one observation; its shape and type count.
-        action_spec: what actions look like.
+        example_obs: one observation; only its shape and type matter.
+        action_spec: shape and type of actions.
         num_envs: B, environments that run in parallel.
-        rollout_length: T, rows that each `add` brings.
+        rollout_length: T, rows of each `add`.
         config: settings.
     """
     rows = config.buffer_rows(num_envs, rollout_length)
@@ -125,10 +125,10 @@ def empty(
 
 
 def step_labels(stopped: jax.Array, game_over: jax.Array) -> jax.Array:
-    """Labels of steps by how, if at all, the episode ended on them.
+    """Labels of steps, from how the episode ended on them, if it did.
 
     A stop is positive. A step on which the game itself ended could not have been a stop
-    and says nothing. All others are negative, also the last of a truncated episode.
+    and has no label. All others are negative, even the last of a truncated episode.
     """
     labels = jnp.where(stopped, STOPPED, NOT_STOPPED)
     return jnp.where(game_over, NO_LABEL, labels).astype(jnp.int8)
@@ -143,11 +143,11 @@ def add(
     labels: jax.Array,
     config: CostConfig,
 ) -> Buffer:
-    """Append a rollout, forgetting the oldest one if the buffer is full.
+    """Append a rollout; if the buffer is full, the oldest one is dropped.
 
     Args:
         key: for the bootstrap weights of episodes that begin.
-        buffer: where to.
+        buffer: the buffer.
         obs: s_t, `[T, B, *shape]`.
         actions: a_t, `[T, B]` or `[T, B, size]`.
         starts: `[T, B]`, true on the first step of an episode.
@@ -191,8 +191,8 @@ def usable_rows(
 
     Args:
         starts: `[L, B]`, true on first steps.
-        cursor: the row that is written next, thus the oldest of a full buffer.
-        filled: rows that were ever written.
+        cursor: the next row to write, which is the oldest of a full buffer.
+        filled: rows ever written.
         max_episodes: the limit.
     """
     num_rows = starts.shape[0]
@@ -207,9 +207,9 @@ def bootstrap_weights(
 ) -> jax.Array:
     """How often each step's episode is in each member's bootstrap sample.
 
-    Drawing N of N episodes with replacement takes each one Binomial(N, 1/N) times, in
-    the limit Poisson(1) and independently: so the draw is made once per episode and
-    member, when the episode begins (Oza and Russell's online bootstrap).
+    Drawing N of N episodes with replacement takes each one Binomial(N, 1/N) times; in the
+    limit this is Poisson(1), independently. So one draw per episode and member is enough,
+    when the episode begins (Oza and Russell's online bootstrap).
 
     Args:
         key: random key.

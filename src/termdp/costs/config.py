@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from termdp.settings import PRECISIONS, check, number
 
-# What the numbers below are called among all numbers of a run.
+# Prefix of the names below among all numbers of a run.
 COST_PREFIX = "cost_"
 NETWORKS = ("grid", "image", "vector")
 KEEPS = ("stops", "recent")
@@ -18,10 +18,10 @@ COST_MEMORIES = ("window", "sum", "gru")
 class CostConfig:
     """How costs are learned from stops; hashable, so that it can be static under jit.
 
-    The window is no setting: methods differ in it, so it is an argument (traced).
+    The window is not a setting: methods differ in it, so it is a traced argument.
 
     Attributes:
-        memory: what is remembered of an episode; the method says so (`Method`).
+        memory: what is remembered of an episode; set by the `Method`.
     """
 
     members: int = number(3, "Cost networks, each with its own bias.", least=1)
@@ -30,8 +30,8 @@ class CostConfig:
     )
     rate_decay_steps: int | None = number(
         None,
-        "Gradient steps after which the step size has fallen to 1/√2, and on like "
-        "1/√steps; none keeps it constant.",
+        "Gradient steps until the step size has fallen to 1/√2; it falls like "
+        "1/√steps. None keeps it constant.",
         least=1,
     )
     bias_rate_factor: float = number(
@@ -39,14 +39,14 @@ class CostConfig:
     )
     weight_decay: float = number(
         1.0,
-        "Share of the networks' weights taken away per step, relative to the step size: "
-        "against learning by heart, as stops are rare and networks large.",
+        "Weight decay of the networks per step, relative to the step size. It prevents "
+        "overfitting, as stops are rare and networks large.",
         least=0,
     )
     sparsity: float = number(
         0.5,
         "Strength of the prior that most steps are harmless, in nats per stop and unit "
-        "of mean absolute cost. It settles what stops alone hardly tell: a bit more cost "
+        "of mean absolute cost. It decides what stops alone hardly tell: a bit more cost "
         "everywhere, or a bit less bias.",
         least=0,
     )
@@ -68,34 +68,34 @@ class CostConfig:
     )
     keep: str = number(
         "recent",
-        "What is learned from. recent: the newest steps, first in, first out, as in the "
-        "paper; stops: these, every stop there ever was, and a sample of the rest.",
+        "Data to learn from. recent: the newest steps, first in, first out, as in the "
+        "paper; stops: these, every past stop, and a sample of the rest.",
         choices=KEEPS,
     )
     stop_capacity: int = number(
         16_384,
-        "Stops that are kept, each with its window; of more, a uniform sample.",
+        "Most stops to keep, each with its window; of more, a uniform sample.",
         least=1,
         most=10**8,
     )
     stops_per_step: int = number(
-        8, "Stops per network and gradient step, where stops are kept.", least=1
+        8, "Stops per network and gradient step, if stops are kept.", least=1
     )
     draw: str = number(
         "segments",
-        "What is drawn of the newest steps: any segments, or whole trajectories as in "
-        "the paper (long ones in pieces).",
+        "Samples of the newest steps: any segments, or whole trajectories as in the "
+        "paper (long ones in pieces).",
         choices=DRAWS,
     )
     buffer_steps: int = number(
         131_072,
-        "Steps that are kept at most, besides stops and their windows.",
+        "Most steps to keep, besides stops and their windows.",
         least=1,
         most=10**9,
     )
     buffer_episodes: int = number(
         1000,
-        "Episodes that are kept at most, where the newest steps are.",
+        "Most episodes among the newest steps to keep.",
         least=1,
         most=2**31 - 1,
     )
@@ -118,9 +118,7 @@ class CostConfig:
         "Precision of the hidden layers on grids and images; auto is bfloat16 on GPUs.",
         choices=PRECISIONS,
     )
-    bias_offset: float = number(
-        1.5, "What is added to −logit(base rate) for the first bias."
-    )
+    bias_offset: float = number(1.5, "Added to −logit(base rate) for the first bias.")
     memory: str = "window"
 
     def __post_init__(self) -> None:
@@ -138,7 +136,7 @@ class CostConfig:
 
     @property
     def segments_kept(self) -> int:
-        """Segments of ordinary experience, where stops are kept."""
+        """Segments of ordinary experience, if stops are kept."""
         return max(1, self.buffer_steps // self.segment_length)
 
     def check_window(self, window: int) -> None:

@@ -1,8 +1,8 @@
-"""An ensemble of cost networks with biases of their own, as one stacked pytree.
+"""An ensemble of cost networks, each with its own bias, as one stacked pytree.
 
 Section 4.1, arXiv:2205.15376: M networks c_m and learnable biases b_m;
-P(stop) = ρ(Σ over the window of c_m − b_m). The members share nothing: initial weights,
-optimiser and draws of experience are their own.
+P(stop) = ρ(Σ over the window of c_m − b_m). The members share nothing: each has its own
+initial weights, optimiser and draws of experience.
 """
 
 from dataclasses import replace
@@ -20,13 +20,13 @@ from termdp.costs.config import CostConfig
 from termdp.costs.episode_scorer import UNITS, EpisodeScorer
 from termdp.layers import fastest_precision
 
-# Adam acts on each number by itself: over stacked members it is one Adam per member.
+# Adam treats each number separately: over stacked members it is one Adam per member.
 ADAM = optax.scale_by_adam()
 
 
 @struct.dataclass
 class CostParams:
-    """What is learned.
+    """The learned parameters.
 
     Attributes:
         network: parameters of the networks, the member axis `[M]` first.
@@ -39,12 +39,12 @@ class CostParams:
 
 @struct.dataclass
 class CostState:
-    """The ensemble and its optimiser; arrays only, but for `network`.
+    """The ensemble and its optimiser; all arrays except `network`.
 
     Attributes:
         params: parameters of all members, as the optimiser has them.
-        average: their running mean, which predictions use: Adam's own steps make the
-            parameters wander, more so the rarer stops are (Polyak averaging).
+        average: their running mean, for predictions (Polyak averaging): Adam's steps make
+            the parameters wander, the more so the rarer stops are.
         optimiser: Adam's averages, same structure as `params`.
         has_bias: whether the biases were set from the first rollouts, a scalar.
         network: the architecture (static).
@@ -62,7 +62,7 @@ class CostState:
 def make_network(
     actions: ActionSpec, config: CostConfig
 ) -> CostNetwork | EpisodeScorer:
-    """The network that the settings ask for."""
+    """The network that the settings describe."""
     network = CostNetwork(
         actions=actions,
         kind=config.network,
@@ -85,7 +85,7 @@ def init(
     Args:
         key: random key.
         example_obs: one observation, without batch axes; only its shape matters.
-        action_spec: what actions look like.
+        action_spec: shape and type of actions.
         config: settings.
     """
     network = make_network(action_spec, config)
@@ -112,12 +112,12 @@ def initial_bias(
 ) -> jax.Array:
     """b_0 = −logit((stops + 1) / (steps + 2)) + offset.
 
-    With costs near 0 the bias alone would have to explain the base rate of stops; since
-    the costs will explain a part, the bias begins above that.
+    With costs near 0, the bias alone would have to explain the base rate of stops. The
+    costs will explain a part, so the bias begins above that.
 
     Args:
         stops: how many steps ended in a stop.
-        steps: how many steps carry a label.
+        steps: how many steps have a label.
         offset: usually 1 … 2.
     """
     rate = (stops + 1.0) / (steps + 2.0)
@@ -165,5 +165,5 @@ def apply_member(
 
 
 def biases(state: CostState) -> jax.Array:
-    """b_m, `[M]`, that go with `member_costs`."""
+    """b_m, `[M]`, for `member_costs`."""
     return state.average.bias

@@ -1,4 +1,4 @@
-"""One network that scores an episode step by step, in place of costs in a window.
+"""One network that scores an episode step by step, instead of costs in a window.
 
 P(stop at t) = ρ(score_t − b), the score a function of all steps of the episode so far.
 Two kinds: `sum` adds up c(s, a) over the whole episode, a logistic classifier without a
@@ -25,9 +25,9 @@ def memory_size(memory: str) -> int:
 
 
 class EpisodeScorer(nn.Module):
-    """What is remembered of an episode `[..., S]`, and its score `[...]`.
+    """A scorer: the memory of an episode `[..., S]`, and its score `[...]`.
 
-    Nothing remembered scores 0.
+    An empty memory scores 0.
 
     Attributes:
         encoder: costs of steps for `sum`, features of them for `gru`.
@@ -38,11 +38,11 @@ class EpisodeScorer(nn.Module):
     memory: str
 
     def initial_memory(self, batch_shape: tuple[int, ...]) -> jax.Array:
-        """What is remembered at the start of an episode."""
+        """The memory at the start of an episode."""
         return jnp.zeros((*batch_shape, memory_size(self.memory)))
 
     def setup(self) -> None:
-        """The recurrent part, where there is one."""
+        """The recurrent part, if there is one."""
         if self.memory == "gru":
             self.inputs = Dense(3 * UNITS, scale=1.0)
             shape = (UNITS, 3 * UNITS)
@@ -94,8 +94,8 @@ def gru_step(h: jax.Array, x: jax.Array, from_h: jax.Array) -> jax.Array:
 
     Args:
         h: `[..., H]`.
-        x: what the step adds to the gates r, z, n, `[..., 3H]`.
-        from_h: what h adds to them.
+        x: the step's part of the gates r, z, n, `[..., 3H]`.
+        from_h: h's part of them.
     """
     x_r, x_z, x_n = jnp.split(x, 3, axis=-1)
     h_r, h_z, h_n = jnp.split(from_h, 3, axis=-1)
@@ -116,7 +116,7 @@ def unrolled(
     Args:
         network: the scorer.
         variables: its weights.
-        remembered: before the first row, `[B, S]`.
+        remembered: the memory before the first row, `[B, S]`.
         obs: `[T, B, ...]`.
         actions: `[T, B, ...]`.
         starts: first steps of episodes, `[T, B]`.

@@ -1,4 +1,4 @@
-"""What costs are learned from: every stop there ever was, or the newest steps alone."""
+"""The data for learning costs: with every past stop, or the newest steps only."""
 
 from collections.abc import Callable
 
@@ -22,13 +22,13 @@ def init(
     max_window: int,
     config: CostConfig,
 ) -> Experience:
-    """Nothing played yet.
+    """Empty experience.
 
     Args:
-        example_obs: one observation; its shape and type count.
-        action_spec: what actions look like.
-        sizes: environments that run in parallel, and rows that a rollout brings.
-        max_window: the longest window that is learned with.
+        example_obs: one observation; only its shape and type matter.
+        action_spec: shape and type of actions.
+        sizes: environments that run in parallel, and rows of a rollout.
+        max_window: the longest window of the cost learners.
         config: settings; `keep` chooses.
     """
     if config.keep == "recent":
@@ -61,7 +61,7 @@ def way_to_draw(
         share = kept_stops.stop_share(kept, window, config)
         return lambda key: kept_stops.sample(key, kept, window, config), share
     rows = experience
-    # Counted here and not at every step: all of the buffer is gone through.
+    # Counted here and not at every step: it reads the whole buffer.
     by_trajectory = config.draw == "trajectories"
     pieces = count_pieces(rows, window, config) if by_trajectory else None
     return lambda key: sample(key, rows, window, config, pieces), stop_rate(rows)
@@ -74,7 +74,7 @@ def form_of(experience: Experience) -> tuple[tuple[int, ...], str]:
 
 
 def stop_rate(buffer: Buffer) -> jax.Array:
-    """Share of stops among the labelled steps of the buffer, never quite 0 or 1."""
+    """Share of stops among the labelled steps of the buffer, strictly between 0 and 1."""
     stops = (buffer.labels == STOPPED).sum()
     steps = (buffer.labels != NO_LABEL).sum()
     return (stops + 1.0) / (steps + 2.0)

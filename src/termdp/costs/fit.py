@@ -1,15 +1,15 @@
 """Learning costs and biases: logistic regression on window sums.
 
-Section 4.1, arXiv:2205.15376. Every labelled step is an example, whose logit is the sum
-of a member's costs over the window before it, minus the member's bias. One pass of the
+Section 4.1, arXiv:2205.15376. Every labelled step is an example. Its logit is the sum of
+a member's costs over the window that ends there, minus the member's bias. One pass of the
 network over a segment gives the sums of all its windows.
 
 The sum over examples is divided by a constant, never by a trajectory's own length: that
-would count the stops of short trajectories more and bias b.
+would count the stops of short trajectories more, and bias b.
 
-Stops are rare, so three things are added to the paper's cross entropy and Adam: decay
-of weights, a prior that most steps are harmless, and predictions from a running mean of
-the parameters. `benchmarks/cost_learning.py --ablate` leaves out one at a time.
+Stops are rare, so three things are added to the paper's cross entropy and Adam: weight
+decay, a prior that most steps are harmless, and predictions from a running mean of the
+parameters. `benchmarks/cost_learning.py --ablate` leaves out one at a time.
 """
 
 from dataclasses import replace
@@ -36,13 +36,13 @@ from termdp.costs.experience import Experience, form_of, way_to_draw
 from termdp.costs.sampling import Segments
 from termdp.termination import window_sums
 
-# Bounds the memory that drawn segments take when many steps are asked for at once.
+# Bounds the memory for segments when many steps are drawn at once.
 MOST_STEPS_DRAWN = 32
 
 
 @struct.dataclass
 class CostMetrics:
-    """What is known after an update, without knowing the true costs.
+    """Metrics of an update that do not need the true costs.
 
     Attributes:
         loss: cross entropy per step, mean over members and gradient steps.
@@ -62,14 +62,14 @@ def update(
     window: jax.Array | int,
     config: CostConfig,
 ) -> tuple[CostState, CostMetrics]:
-    """Run `num_steps` gradient steps on draws from what is kept.
+    """Run `num_steps` gradient steps on samples of the experience.
 
     Algorithm 2, line 9, arXiv:2205.15376.
 
     Args:
         key: random key.
         state: the ensemble.
-        experience: what to learn from; must not be empty.
+        experience: the data; must not be empty.
         window: w of the learner, static or traced.
         config: settings.
     """
@@ -84,10 +84,10 @@ def update(
         segments = replace(segments, obs=obs)
         return gradient_step(state, segments, window, sparsity, config)
 
-    # Several steps' segments at once, still packed. What is drawn depends on no
-    # parameter, and on a GPU one large gather takes as long as one step's small ones.
-    # Nor can XLA fuse it into the networks' patch extraction, which would repeat it for
-    # every patch: 6 to 8 times slower in all.
+    # Draw several steps' segments at once, still packed. The draws do not depend on
+    # parameters, and on a GPU one large gather takes as long as one step's small ones.
+    # This also keeps XLA from fusing it into the networks' patch extraction, which would
+    # repeat it for every patch and be 6 to 8 times slower.
     def steps(state: CostState, keys: jax.Array) -> tuple[CostState, CostMetrics]:
         drawn = jax.vmap(draw)(keys)
         return jax.lax.scan(step, state, drawn)
@@ -131,7 +131,7 @@ def gradient_step(
 def running_mean(
     mean: CostParams, params: CostParams, count: jax.Array, averaging: float
 ) -> CostParams:
-    """Parameters averaged over past steps, over fewer of them in the beginning."""
+    """Parameters averaged over past steps, over fewer of them at the beginning."""
     if averaging == 0.0:
         return params
     decay = jnp.minimum(averaging, count / (count + 9.0))
@@ -209,5 +209,5 @@ def ensemble_loss(
 
 
 def magnitude(costs: jax.Array) -> jax.Array:
-    """|c|, rounded off below 0.01 so that it can be differentiated."""
+    """|c|, smoothed below 0.01 so that it can be differentiated."""
     return jnp.sqrt(costs**2 + 0.01**2) - 0.01

@@ -1,19 +1,19 @@
-"""Every stop kept, a fair sample of the rest, and the newest steps: to learn costs from.
+"""Experience for costs: every stop, a uniform sample of the rest, and the newest steps.
 
-P(stop | window) does not depend on the policy, so old stops stay true, and they are few.
-Kept are the window before each stop (all of them, up to a capacity, then a uniform sample
-of all), and a reservoir of segments of ordinary experience, uniform over all that was
-ever played (Vitter's algorithm R). Memory is bounded, whatever the run's length.
+P(stop | window) does not depend on the policy, so old stops stay valid, and they are few.
+Two things are kept. First, the window before each stop: all of them up to a capacity,
+then a uniform sample. Second, a reservoir of segments of ordinary experience, uniform
+over everything ever played (Vitter's algorithm R). Memory is bounded for any run.
 
-A gradient step draws from both, so stops come far more often than in life. That moves the
-logit of a stop by a constant, log(rate of drawn stops / rate of drawn others), which is
-added to the model's logit while it learns: the likelihood is then that of the draw, and
-the costs and the bias are those of life (Wang et al., arXiv:2110.13048: an offset wastes
-less than weights do).
+A gradient step draws from both, so it sees stops far more often than they happen. That
+shifts the logit of a stop by a constant, log(rate of drawn stops / rate of drawn others).
+The constant is added to the model's logit during learning. Then the likelihood fits the
+draw, while costs and bias fit the true rates (Wang et al., arXiv:2110.13048: an offset
+wastes less than weights do).
 
-Half of the segments come from the newest steps, as they were. The costs that count are
-those of what the policy does now, and there are few gradient steps: learned from the
-whole past alone, costs are late (docs/values_costs.md).
+Half of the segments come from the newest steps, unchanged. The costs of the present
+policy's behaviour matter most, and gradient steps are few: from the whole past alone,
+costs would lag behind (docs/values_costs.md).
 """
 
 from dataclasses import replace
@@ -30,9 +30,9 @@ from termdp.costs.buffer import NOT_STOPPED, STOPPED, Buffer
 from termdp.costs.config import CostConfig
 from termdp.costs.sampling import Segments
 
-# Stops that one rollout may bring, as a share of its steps; of more, so many are drawn.
+# Most stops to take from a rollout, as a share of its steps; of more, a sample.
 _MOST_STOPS_SHARE = 8
-# Windows of stops take at most so many bytes; of large observations fewer are kept.
+# Most bytes for windows of stops; fewer are kept if observations are large.
 _MOST_BYTES = 2**28
 
 
@@ -45,7 +45,7 @@ class Stops:
         actions: `[N, W]` or `[N, W, size]`.
         lengths: `[N]`, how many of the last rows belong to the episode.
         weights: `[N, M]`, how often the episode is in a member's bootstrap.
-        seen: how many there ever were, a scalar.
+        seen: how many stops there were so far, a scalar.
         offered: how many of them were offered a slot, a scalar.
     """
 
@@ -59,7 +59,7 @@ class Stops:
 
 @struct.dataclass
 class Others:
-    """Segments of ordinary experience, stops in them not counted.
+    """Segments of ordinary experience; stops in them are not used.
 
     Attributes:
         obs: `[K, T, ...]`, as a `Buffer` stores them.
@@ -67,8 +67,8 @@ class Others:
         starts: `[K, T]`, first steps of episodes.
         labels: `[K, T]`.
         weights: `[K, T, M]`.
-        seen: how many segments were ever offered, a scalar.
-        negatives_seen: how many steps without a stop there ever were, a scalar.
+        seen: how many segments were offered so far, a scalar.
+        negatives_seen: how many steps without a stop there were so far, a scalar.
     """
 
     obs: jax.Array
@@ -82,7 +82,7 @@ class Others:
 
 @struct.dataclass
 class KeptStops:
-    """The newest rows of every stream, and what is kept of all rows.
+    """The newest rows of every stream, and what is kept of older ones.
 
     Attributes:
         recent: the newest steps; windows and segments are cut from them.
@@ -105,14 +105,14 @@ def init(
     max_window: int,
     config: CostConfig,
 ) -> KeptStops:
-    """Nothing kept yet.
+    """Empty experience.
 
     Args:
-        example_obs: one observation; its shape and type count.
-        action_spec: what actions look like.
+        example_obs: one observation; only its shape and type matter.
+        action_spec: shape and type of actions.
         num_envs: B, environments that run in parallel.
-        rollout_length: rows that each `add` brings.
-        max_window: W, the longest window that is learned with.
+        rollout_length: rows of each `add`.
+        max_window: W, the longest window of the cost learners.
         config: settings.
     """
     needed = max(config.segment_length, rollout_length + max_window - 1)
@@ -210,7 +210,7 @@ def _offer_segments(
 ) -> Others:
     """Offer the newest rows of some streams, each row once.
 
-    The streams take turns: by the time one is asked again, its rows are all new.
+    The streams take turns: when one's turn comes again, all its rows are new.
     """
     capacity, length = others.starts.shape
     turns = -(-length // labels.shape[0])
@@ -238,15 +238,15 @@ def _offer_segments(
 def reservoir_slots(
     key: jax.Array, seen: jax.Array, offered: jax.Array, capacity: int
 ) -> jax.Array:
-    """Where each of some items goes, so that all items ever are equally likely kept.
+    """Slots for new items, so that all items so far are kept with equal probability.
 
-    The n-th item takes slot n while there is room, then slot j uniform on 0 … n if that
-    is one. Of two items for one slot the later one has it.
+    The n-th item takes slot n while there is room. Later it draws j uniformly from 0 … n
+    and takes slot j if there is one. Of two items for one slot, the later one wins.
 
     Args:
         key: random key.
         seen: how many items came before.
-        offered: `[I]`, which of these are items; the others are passed over.
+        offered: `[I]`, which of these are items; the others are skipped.
         capacity: how many slots there are.
 
     Returns:
@@ -266,7 +266,7 @@ def sample(
 ) -> Segments:
     """Draw windows of stops, segments of the reservoir and of the newest steps.
 
-    Windows of stops are laid one after the other into segments of their own.
+    Windows of stops are put one after the other into their own segments.
     """
     key_stops, key_others, key_newest = jax.random.split(key, 3)
     stops = _draw_stops(key_stops, memory.stops, config)
@@ -308,7 +308,7 @@ def stops_per_step(memory: KeptStops, config: CostConfig) -> int:
 
 
 def stop_share(memory: KeptStops, window: jax.Array, config: CostConfig) -> jax.Array:
-    """Share of stops among the steps that a gradient step draws, but for the newest."""
+    """Share of stops among the steps of a gradient step, without the newest ones."""
     drawn = stops_per_step(memory, config)
     length = config.segment_length - window + 1
     return drawn / (drawn + config.segments_per_step * length)
@@ -317,10 +317,10 @@ def stop_share(memory: KeptStops, window: jax.Array, config: CostConfig) -> jax.
 def log_odds_offset(
     memory: KeptStops, window: jax.Array, config: CostConfig
 ) -> jax.Array:
-    """Log of how often a stop is drawn, less log of how often another step is.
+    """Log of how often a stop is drawn, minus log of how often another step is.
 
-    A draw has P of the N stops ever seen, and of the n other steps ever seen as many as
-    S segments hold on average. 0 as long as there is nothing of one kind.
+    A draw has P of the N stops seen so far. Of the n other steps it has as many as S
+    segments hold on average. 0 while one kind is missing.
     """
     others = memory.others
     stored = jnp.minimum(others.seen, others.starts.shape[0])
@@ -368,7 +368,7 @@ def _draw_stops(key: jax.Array, stops: Stops, config: CostConfig) -> dict[str, A
     return {
         "obs": laid(stops.obs[pick]),
         "actions": laid(stops.actions[pick]),
-        # Each window stands alone: what is before it belongs to another stop.
+        # Windows are separate: the rows before one belong to another stop.
         "starts": laid(is_first | (row == 0)),
         "labels": laid(is_stop.astype(jnp.float32)),
         "weights": laid(is_stop * weight[..., None].astype(jnp.float32)),

@@ -1,8 +1,8 @@
-"""Optimistic costs: what the policy and the discount make of an ensemble.
+"""Optimistic costs: from an ensemble to the policy's input and the discount.
 
-Section 4.1, arXiv:2205.15376, and its ablations. A method is data: which kind of
-optimism it uses is a set of weights, so one compiled program serves all methods. Each
-formula is a function of its own; `M` is the member axis, always first.
+Section 4.1, arXiv:2205.15376, and its ablations. A method is data: a set of weights
+chooses its optimism, so all methods share one compiled program. Each formula is one
+function; `M` is the member axis, always first.
 """
 
 import jax
@@ -118,7 +118,7 @@ def policy_input(logit: jax.Array, biases: jax.Array) -> jax.Array:
 def dynamic_discount(logit: jax.Array) -> jax.Array:
     """γ = 1 − ρ(z), the probability of not being stopped.
 
-    Section 4.2, arXiv:2205.15376. Written as ρ(−z), which keeps its digits near 0.
+    Section 4.2, arXiv:2205.15376. Written as ρ(−z), which is precise near 0.
     """
     return jax.nn.sigmoid(-logit)
 

@@ -1,10 +1,9 @@
-"""Segments of experience for one gradient step, equally likely for every step.
+"""Segments of experience for one gradient step; every step is equally likely.
 
 A segment is `segment_length` consecutive rows of one stream. Its first window − 1 rows
-are history only; a label further on is used if the whole window before it is there.
-Rows follow each other circularly inside the usable part of the buffer, so each row lies
-in equally many segments, at equally many places: no step is drawn more often than
-another.
+are history only; a later label is used if the whole window before it is there. Rows
+follow each other in a circle inside the usable part of the buffer, so each row is in
+equally many segments, at equally many places: no step is drawn more often than another.
 
 Windows never reach across the seam from the oldest row to the newest. A step shortly
 after the seam is used only if its episode began after the seam.
@@ -22,7 +21,7 @@ from termdp.costs.config import CostConfig
 
 @struct.dataclass
 class Segments:
-    """What the members learn from in one gradient step; time is the second axis.
+    """The members' data for one gradient step; time is the second axis.
 
     Attributes:
         obs: `[M, T, S, *shape]`, or `[M, T, S, bytes]` as the buffer packs them.
@@ -31,7 +30,7 @@ class Segments:
         labels: `[M, T, S]`, 1 where the observer stopped, else 0.
         weights: `[M, T, S]`, bootstrap weight; 0 where a step is not used.
         expected_steps: the constant that the loss is divided by, a scalar.
-        offset: added to the logits, where stops are drawn more often than they come.
+        offset: added to the logits, if stops are drawn more often than they happen.
     """
 
     obs: jax.Array
@@ -57,8 +56,8 @@ def sample(
         buffer: where from; must not be empty.
         window: w, traced or not.
         config: settings.
-        pieces: `count_pieces`, made once for many draws from one buffer; None makes
-            it here.
+        pieces: `count_pieces`, computed once for many draws from one buffer; None
+            computes it here.
     """
     if config.draw == "segments":
         first, env = draw_segments(key, buffer, config)
@@ -93,13 +92,13 @@ def draw_segments(
 def count_pieces(buffer: Buffer, window: jax.Array, config: CostConfig) -> jax.Array:
     """How many pieces of trajectories begin up to each step, `[L·B]`, oldest row first.
 
-    A piece is what `draw_trajectories` draws: P = segment_length − window + 1 steps of a
-    trajectory, or what is left of it. Every step is in exactly one.
+    `draw_trajectories` draws pieces: P = segment_length − window + 1 steps of a
+    trajectory, or the rest of it. Every step is in exactly one.
     """
     piece = jnp.maximum(config.segment_length - window + 1, 1)
     starts = jnp.roll(buffer.starts, buffer.usable - buffer.cursor, axis=0)
     row = jax.lax.broadcasted_iota(jnp.int32, starts.shape, 0)
-    # An episode whose beginning was forgotten begins with the oldest row.
+    # An episode whose beginning was dropped begins with the oldest row.
     began = jax.lax.cummax(jnp.where(starts, row, 0), axis=0)
     begins_piece = ((row - began) % piece == 0) & (row < buffer.usable)
     return jnp.cumsum(begins_piece.reshape(-1).astype(jnp.int32))
@@ -115,9 +114,9 @@ def draw_trajectories(
     """Draw trajectories as the paper does: one per member and segment.
 
     Appendix D, arXiv:2205.15376: "we then sampled a (different) rollout from the buffer
-    for each of the cost networks". Shapes are fixed here, so a trajectory longer than
-    a segment can label counts as several pieces, which are drawn like trajectories of
-    their own, with the window − 1 steps before as history. All pieces are equally
+    for each of the cost networks". Shapes are fixed here, so a trajectory that is too
+    long for a segment counts as several pieces. These are drawn like whole
+    trajectories, with the window − 1 steps before as history. All pieces are equally
     likely, so no step is drawn more often than another.
 
     Returns:

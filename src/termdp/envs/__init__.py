@@ -1,5 +1,5 @@
 """The games: MinAtar, Backseat Driver, a recommender and a notifier, all in JAX.
 
-Games know nothing of observers. What an observer charges for is in
-`termdp.envs.cost_functions`; putting the two together is `termdp.registry`'s work.
+Games know nothing about observers. Costs are in separate modules, such as
+`termdp.envs.cost_functions`; `termdp.registry` combines the two.
 """

@@ -1,11 +1,11 @@
 """MinAtar's Asterix: collect the gold, avoid the enemies.
 
-Rules. The player moves freely in rows 1 to 8. Things, gold with probability 1/3 and
-enemies else, enter at the left or the right in a free row, chosen uniformly, and cross
-the board; a row holds one thing at a time, and when no row is free none enters. Meeting
-gold collects it, +1; meeting an enemy ends the game. With ramping, every 102 steps
-things enter sooner (from every 10 steps to every step) and every second time they also
-move sooner (likewise from every 5 steps).
+Rules. The player moves freely in rows 1 to 8. Things (gold with probability 1/3, else
+enemies) enter at the left or the right in a free row, chosen uniformly, and cross the
+board. A row holds one thing at a time; when no row is free, none enters. Meeting gold
+collects it, +1; meeting an enemy ends the game. With ramping, every 102 steps things
+enter sooner (from every 10 steps to every step), and every second time they also move
+sooner (from every 5 steps to every step).
 
 Channels: player, enemy, trail (the cell behind each thing), gold. Chance: what enters,
 where, and the sticky actions.

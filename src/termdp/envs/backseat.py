@@ -1,4 +1,4 @@
-"""Backseat Driver: overtake on a never-ending road; coins lie in the open lanes.
+"""Backseat Driver: overtake on an endless road; coins lie in the open lanes.
 
 The agent drives faster than the traffic, so cars come down the screen and fall behind.
 It sees `agent_row` rows of road ahead and some road behind. All rules:
@@ -10,8 +10,8 @@ It sees `agent_row` rows of road ahead and some road behind. All rules:
   holds: the old lane in frames 1-2, the new one in frames 2-4 of a change, its own
   lane otherwise.
 - **Coins** that are touched disappear; they are worth nothing in the game.
-- **Crash**: touching a car ends the game in that frame. Nothing moves any more; coins
-  touched up to that frame, inclusive, are taken.
+- **Crash**: touching a car ends the game in that frame. Nothing moves after that; coins
+  touched up to and including that frame are taken.
 - **Traffic**: with probability `wave_rate` a wave of cars is proposed each step, a
   car in each lane with probability `car_density`, in one of the rows just above the
   screen. It is dropped if it blocks all lanes or follows the last one too closely for

@@ -23,8 +23,8 @@ class BackseatCoinCost:
 
     Attributes:
         road: sizes and speeds of the game that is watched (`env.road`).
-        scale: the cost of collecting, if it is not to be 1.
-        relief: what any other step takes away.
+        scale: the cost of collecting.
+        relief: subtracted at any other step.
     """
 
     road: Road = struct.field(pytree_node=False, default=Road())
@@ -72,11 +72,11 @@ class BackseatCoinCost:
 
 @struct.dataclass
 class BackseatSteeringCost:
-    """What a turn of the wheel costs, to the left or right, whether there is road or not.
+    """The cost of a turn of the wheel, left or right, even at the edge of the road.
 
     Attributes:
-        scale: the cost of steering, if it is not to be 1.
-        relief: what any other step takes away.
+        scale: the cost of steering.
+        relief: subtracted at any other step.
     """
 
     scale: Any = 1.0

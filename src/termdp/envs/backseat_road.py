@@ -1,4 +1,4 @@
-"""The geometry of Backseat Driver's road: who touches whom, and what keeps it passable.
+"""The geometry of Backseat Driver's road: what touches, and why it is always passable.
 
 Everything lies on a lattice that moves with the agent. Rows count downwards from the
 top of the screen, lanes from left to right. A step lasts `FRAMES` frames, in which
@@ -8,7 +8,7 @@ change takes one step: cars are 0.6 lanes wide, so the agent still holds its old
 lane in frames 1 and 2 and already holds the new one in frames 2, 3 and 4.
 
 Columns of the road are stored as bits of one `uint32` word per lane: bit i is row
-i − margin, the margin being the rows above the screen where things come into being.
+i − margin. The margin is the rows above the screen where things appear.
 
 **Why the road is always passable.** Cars come in *waves*: cars side by side, at least
 one lane open, all at the same speed. A driver in an open lane of one wave may leave
@@ -20,8 +20,8 @@ pass s at a time, so at most s − 1 rows are lost. Its m-th lane change must be
 
 rows apart, m the number of lanes to the nearest lane that the next wave leaves open,
 counted from the worst open lane of this one, then *every* driver who passes a wave
-passes the next one too, wherever it passed. By induction it drives on for ever; and
-whoever can survive the cars on the screen can survive all cars to come.
+passes the next one too, in whichever lane it passed. By induction it can drive for ever,
+and a driver who can survive the cars on the screen can survive all later ones.
 """
 
 import math

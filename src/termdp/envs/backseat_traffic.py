@@ -1,7 +1,7 @@
-"""Where Backseat Driver's cars and coins come from: all that is random in the game.
+"""Backseat Driver's new cars and coins: everything that is random in the game.
 
-Cars come in waves that keep the distance which `backseat_road` proves sufficient; coins
-come in trails, in lanes where they will not meet a car.
+Cars come in waves at distances that `backseat_road` proves sufficient. Coins come in
+trails, in lanes where they will not meet a car.
 """
 
 import jax
@@ -39,14 +39,14 @@ class BackseatParams(EnvParams):
 
 @struct.dataclass
 class BackseatDraws:
-    """All that is random in one step; uniforms in [0, 1) unless said.
+    """Everything random in one step; uniforms in [0, 1) unless stated.
 
     Attributes:
         wave: proposes a wave if below its rate.
         wave_offset: integer in 0…car_speed − 1, rows above the lowest possible one.
         cars: `[lanes]`, a car of the proposed wave if below the density.
         coins: `[lanes]`, a coin if below its rate.
-        coin_offset: `[lanes]` integers in 0…coin_speed − 1, likewise.
+        coin_offset: `[lanes]` integers in 0…coin_speed − 1, rows above the lowest one.
     """
 
     wave: jax.Array
@@ -134,8 +134,8 @@ def new_coins(
 ) -> jax.Array:
     """Coins `[lanes]` in the rows just above the screen (words).
 
-    `cars` and `coins` are those after the step, the new cars included. A trail goes
-    on `coin_speed` rows above its last coin.
+    `cars` and `coins` are those after the step, including the new cars. A trail continues
+    `coin_speed` rows above its last coin.
     """
     near = jnp.uint32(road.bits(range(-road.margin, road.clear_row)))
     fresh = jnp.uint32(road.bits(range(-road.coin_speed, 0)))

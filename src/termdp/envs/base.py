@@ -1,11 +1,11 @@
-"""What an environment is, and what all games of this package share.
+"""The interface of environments, and what all games of this package share.
 
-The API is that of gymnax 1.x, stated here so that gymnax itself is not needed: whoever
-has an environment with these methods can use it, whatever its base class.
+The API is that of gymnax 1.x, stated here so that gymnax itself is not needed: any
+environment with these methods works, whatever its base class.
 
-A game ends by itself (`game_over`) or by its time limit (`truncated`), never both: if
-they coincide, the game's own end counts. The third way to end, an observer's stop, is
-added from outside by `termdp.observe`.
+A game ends by its own rules (`game_over`) or by its time limit (`truncated`), never both:
+if they coincide, the game's own end counts. `termdp.observe` adds the third end, an
+observer's stop.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ class Environment:
 
     @property
     def name(self) -> str:
-        """A name for people."""
+        """The name for display."""
         return type(self).__name__
 
     @property

@@ -1,13 +1,13 @@
 """MinAtar's Breakout: bounce a ball off a paddle to break a wall of bricks.
 
-Rules. The paddle moves along the bottom row, the ball along diagonals. Walls turn the
-ball around; a brick turns it back and breaks, +1 reward. Leaving the brick it hit, a
-ball may pass one more without breaking it: it must be free of bricks for one frame
-before it strikes again. The paddle sends the ball up again if it is under the ball's
-old column (the ball goes on sideways) or under its new one (the ball returns where it
-came from). Three rows of bricks; when the ball reaches the bottom row and all are
-broken, they are there again. The game is over when the ball reaches the bottom row
-beside the paddle.
+Rules. The paddle moves along the bottom row, the ball along diagonals. Walls reflect the
+ball; a brick turns it back and breaks, +1 reward. Leaving the brick it hit, a ball may
+pass one more without breaking it: it must be free of bricks for one frame before it
+strikes again. The paddle sends the ball up again if it is under the ball's old column
+(the ball keeps its sideways direction) or under its new one (the ball returns the way it
+came). There are three rows of bricks; when the ball reaches the bottom row and all are
+broken, they are restored. The game is over when the ball reaches the bottom row beside
+the paddle.
 
 Channels: paddle, ball, trail (where the ball was), brick. Chance: from which side the
 ball starts.
@@ -73,7 +73,7 @@ class Breakout(MinAtarGame):
 
     @property
     def default_params(self) -> MinAtarParams:
-        """Breakout knows no ramping."""
+        """Breakout has no ramping."""
         return MinAtarParams()
 
     def sample_draws(self, key: jax.Array) -> BreakoutDraws:

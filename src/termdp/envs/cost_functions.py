@@ -1,12 +1,12 @@
-"""The costs of the MinAtar games: what an onlooker dislikes to see.
+"""The costs of the MinAtar games: what the observer dislikes.
 
 Each is a callable `cost(observation, action)` on one observation *before* the step and
-the action taken there, and returns 1 or 0; `scale` makes an unpleasant step dearer, and
-with `relief` every harmless step takes a little away again. It reads the board alone, so
-it serves JAX (under `jit` and `vmap`), NumPy and any other copy of the game with
-MinAtar's channels, whatever the board's type (bool, integer, float). Parameters are
-traced: changing them needs no new compilation. Distances are Chebyshev distances: the
-3 × 3 cells around a cell are within distance 1. Pictures: `docs/costs.md`.
+the action taken there. It returns 1 or 0; `scale` multiplies the cost of a bad step, and
+`relief` is subtracted at every harmless one. It depends on the board alone, so it works
+with JAX (under `jit` and `vmap`), NumPy and any copy of the game with MinAtar's channels,
+for boards of any type (bool, integer, float). Parameters are traced: changing them does
+not recompile. Distances are Chebyshev distances: the 3 × 3 cells around a cell are within
+distance 1. Pictures: `docs/costs.md`.
 """
 
 from types import ModuleType
@@ -128,7 +128,7 @@ def array_module(array: Array) -> ModuleType:
 
 
 def charged(prices: Any, is_unpleasant: Array) -> Array:
-    """`scale` where a step is unpleasant, −`relief` where it is not, as float32."""
+    """`scale` for a bad step, −`relief` for any other, as float32."""
     xp = array_module(is_unpleasant)
     rise = prices.scale + prices.relief  # so that no relief is 0, not −0
     return (is_unpleasant * rise - prices.relief).astype(xp.float32)

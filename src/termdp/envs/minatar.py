@@ -44,7 +44,7 @@ class MinAtarParams(EnvParams):
 
 @struct.dataclass
 class RampingParams(MinAtarParams):
-    """Parameters of a game that can grow harder as it goes on."""
+    """Parameters of a game that can become harder over time."""
 
     ramping: bool = True
 
@@ -58,7 +58,7 @@ class MinAtarState(EnvState):
 
 
 class Outcome(struct.PyTreeNode):
-    """What the rules of a game make of one action."""
+    """The result of one action by the rules of a game."""
 
     state: Any
     reward: jax.Array
@@ -244,9 +244,9 @@ def cells(columns: list[jax.Array]) -> jax.Array:
 def settled(state: Any) -> Any:
     """The same state, computed once instead of once per cell of its board.
 
-    XLA on the CPU fuses a game's rules into the drawing of its board and then goes
-    through them again for each of up to 1000 cells; `optimization_barrier` does not
-    keep it from that. It never fuses a sum into what follows: so add nothing.
+    XLA on the CPU fuses a game's rules into the drawing of its board and then repeats
+    them for each of up to 1000 cells; `optimization_barrier` does not prevent that. It
+    never fuses a sum into what follows, so this adds zero.
     """
 
     def add_nothing(array: jax.Array) -> jax.Array:

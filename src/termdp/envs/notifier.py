@@ -1,17 +1,17 @@
-"""Notifier: when to send a notification to somebody who may switch them off for good.
+"""Notifier: when to send a notification to a user who may switch them off for good.
 
-The smallest game in which displeasure that builds up decides everything: one number to
-look at, two actions, a vector of three. All rules:
+The smallest game in which accumulated cost decides everything: one number to look at,
+two actions, a vector of three. All rules:
 
 - **The user's interest** wanders between 0 and 1: ρ(`swing`·z), where z is a normal
-  process of its own, z′ = `memory`·z + √(1 − memory²)·noise.
+  process, z′ = `memory`·z + √(1 − memory²)·noise.
 - **Actions**: keep quiet, or send. A notification is opened with probability interest;
   then the app earns 1 (the reward), else nothing.
 - **Observation**: float32 `[interest, sent, opened]`, the last two of the step before.
 
-The game has no end but its time limit: switching notifications off is the observer's
-stop, and what annoys is the observer's cost (`NotifierNuisanceCost`). How annoyed the
-user is cannot be seen; only the accumulated cost tells. `info` holds `opened`.
+The game ends only at its time limit. Switching notifications off is the observer's stop,
+and annoyance is the observer's cost (`NotifierNuisanceCost`). How annoyed the user is
+cannot be seen; only the accumulated cost tells. `info` holds `opened`.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ class NotifierState(EnvState):
 
     Attributes:
         time: moments gone by.
-        mood: z, of which the interest is made.
+        mood: z, which gives the interest.
         sent: whether the last action was to send.
         opened: whether that was opened.
         history: `[SHOWN_STEPS]`, for pictures: 2 opened, 1 sent, 0 quiet, newest last.
@@ -132,7 +132,7 @@ class Notifier(Game):
     def get_obs(
         self, state: NotifierState, params: Any = None, key: Any = None
     ) -> jax.Array:
-        """Interest, and what became of the last notification."""
+        """Interest, and whether the last notification was sent and opened."""
         del key
         params = self.default_params if params is None else params
         parts = [interest(state, params), state.sent, state.opened]

@@ -1,4 +1,4 @@
-"""What annoys the notifier's user: being disturbed, the more so when not interested."""
+"""The notifier's cost: notifications annoy, the more so if the user is not interested."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ class NotifierNuisanceCost:
     """`welcome` + `nuisance`·(1 − interest) for sending, −`relief` for keeping quiet.
 
     Attributes:
-        welcome: cost of a notification to somebody all ears.
-        nuisance: what is added for somebody who could not care less.
-        relief: what a quiet moment takes away.
+        welcome: cost of a notification to a fully interested user.
+        nuisance: added for a user without interest.
+        relief: subtracted at a quiet moment.
     """
 
     welcome: Any = 3.5

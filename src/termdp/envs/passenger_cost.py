@@ -1,10 +1,10 @@
 """A fitted passenger's cost in Backseat Driver, and what a passenger notices.
 
-A few hundred stops cannot teach a network that a gap of two rows in lane 1 is the same
-as one in lane 3, or that left is as bad as right. So models of passengers look at
-*percepts*: what a step does, seen from the own car (manoeuvres, gaps to other cars,
-coins). All of them follow from one observation and one action, so the cost is still a
-function of (observation, action). Left and right are alike by construction.
+A few hundred stops cannot teach a network that a gap of two rows in lane 1 is the same as
+one in lane 3, or that left is as bad as right. So models of passengers use *percepts*:
+features of a step, seen from the own car (manoeuvres, gaps to other cars, coins). They
+depend on one observation and one action, so the cost is still a function of
+(observation, action). Left and right are alike by construction.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ from termdp.envs.backseat_costs import BackseatCoinCost
 from termdp.envs.backseat_road import Road
 from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
 
-# A gap is told by whether it is at most so many rows: small ones are told apart best.
+# Gaps are described by "at most this many rows": small ones most finely.
 AHEAD = (1, 3, 8)
 BEHIND = (1, 3)
-# Changes are hectic from so many within the four steps that can be seen.
+# Changes are hectic from this many within the four visible steps.
 HECTIC = 3
-# Percepts are of observation and action: nothing is left for the network to add.
+# Percepts already include the action: the network gets no other.
 ACTIONS = ActionSpec(1)
 
 PERCEPT_NAMES = (
@@ -47,7 +47,7 @@ SIZE = len(PERCEPT_NAMES)
 
 
 def percepts(road: Road, observation: Any, action: Any) -> jax.Array:
-    """What one step is like, float32 `[SIZE]` of zeros and ones; see `PERCEPT_NAMES`.
+    """Percepts of one step, float32 `[SIZE]` of zeros and ones; see `PERCEPT_NAMES`.
 
     Args:
         road: sizes and speeds of the game.
@@ -96,13 +96,13 @@ def _column(cars: jax.Array, lane: jax.Array) -> jax.Array:
 
 
 def _ahead(road: Road, column: jax.Array) -> jax.Array:
-    """Whether there are at most so many free rows ahead, for each of `AHEAD`."""
+    """Whether there are at most this many free rows ahead, for each of `AHEAD`."""
     nose = road.agent_row
     return jnp.stack([column[max(nose - 1 - n, 0) : nose].any() for n in AHEAD])
 
 
 def _behind(road: Road, column: jax.Array) -> jax.Array:
-    """Whether there are at most so many free rows behind, for each of `BEHIND`."""
+    """Whether there are at most this many free rows behind, for each of `BEHIND`."""
     tail = road.behind_row
     return jnp.stack([column[tail : tail + 1 + n].any() for n in BEHIND])
 
@@ -115,14 +115,14 @@ def _beside(road: Road, cars: jax.Array, lane: jax.Array) -> jax.Array:
 
 @struct.dataclass
 class PassengerCost:
-    """scale · mean over members of c_m(what is noticed of the step).
+    """scale · mean over members of c_m(percepts of the step).
 
-    A pytree: its numbers stay traced, so another passenger of the same make does not
-    recompile. Reads the lane grid and the 42×42 image alike, as JAX or NumPy arrays.
+    A pytree: its numbers stay traced, so another passenger of the same kind does not
+    recompile. Reads the lane grid or the 42×42 image, as JAX or NumPy arrays.
 
     Attributes:
         weights: parameters of the networks, the member axis first.
-        scale: what their costs are multiplied by.
+        scale: factor on their costs.
         network: their architecture (static).
         road: sizes and speeds of the game that is watched (static).
     """
@@ -155,7 +155,7 @@ class PassengerCost:
 def cost_of(
     weights: Any, scale: Any, noticed: jax.Array, network: CostNetwork
 ) -> jax.Array:
-    """The cost of what is noticed of a step, `[SIZE]`."""
+    """The cost of a step's percepts, `[SIZE]`."""
     nothing = jnp.zeros((), jnp.int32)
 
     def member_cost(member: Any) -> jax.Array:

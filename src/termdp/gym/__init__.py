@@ -1,8 +1,8 @@
-"""The Gymnasium side: observers for any Gymnasium environment, and our games as ids.
+"""Gymnasium: observers for any Gymnasium environment, and our games as ids.
 
-`ObserverWrapper` and `ObserverVectorWrapper` put an observer around somebody's own
-environment, in NumPy. `JaxEnv` and `JaxVectorEnv` show a JAX environment as a Gymnasium
-one; the ids `termdp/…-v0` are made this way.
+`ObserverWrapper` and `ObserverVectorWrapper` put an observer around your environment, in
+NumPy. `JaxEnv` and `JaxVectorEnv` turn a JAX environment into a Gymnasium one, as for the
+ids `termdp/…-v0`.
 """
 
 from termdp.gym.gymnasium_env import JaxEnv

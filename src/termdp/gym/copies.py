@@ -1,8 +1,8 @@
-"""Copies of a Gymnasium environment stepped together, whatever their autoreset mode.
+"""Copies of a Gymnasium environment stepped together, in any autoreset mode.
 
-`Copies.step` always gives the same: what follows the step *before* any reset, what the
-agent acts on next, and one of three ends: `game_over`, `stopped`, `truncated`, in this
-order of precedence. A stop is what `info["stopped"]` says.
+`Copies.step` always gives the same: the observation after the step *before* any reset,
+the next one to act on, and at most one of three ends: `game_over`, `stopped`,
+`truncated`, in this order of precedence. A stop is `info["stopped"]`.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class Played:
 
     Attributes:
         observations: what the agent acts on next, encoded, `[B, *shape]`.
-        finals: what followed the step before any reset, likewise.
+        finals: observations after the step before any reset, encoded, `[B, *shape]`.
         rewards: `[B]`.
         game_over: the game itself ended, `[B]`.
         stopped: somebody stopped the agent, `[B]`.
@@ -46,23 +46,23 @@ class Played:
 
     @property
     def ended(self) -> np.ndarray:
-        """Some end, of whatever kind."""
+        """Any kind of end."""
         return self.game_over | self.stopped | self.truncated
 
     def truth(self) -> np.ndarray:
-        """What an observer of ours felt, `[3, B]` in the order of `TRUTH`."""
+        """True costs and stop probabilities, `[3, B]` in the order of `TRUTH`."""
         count = len(self.rewards)
         found = (read_info(self.infos, name, count) for name in TRUTH)
         return np.stack([np.zeros(count) if x is None else x for x in found])
 
 
 class Copies:
-    """A vector environment that is stepped as above.
+    """A vector environment with this `step`.
 
     Args:
         env: the vector environment.
         encoding: of its observations.
-        name: for people.
+        name: for messages.
     """
 
     def __init__(self, env: VectorEnv, encoding: Encoding, name: str):
@@ -120,7 +120,7 @@ class Copies:
     def _finals(
         self, observations: np.ndarray, reset: np.ndarray, infos: Mapping[str, Any]
     ) -> np.ndarray:
-        """What followed the step, where the vector environment has reset copies."""
+        """Observations after the step, also for copies that were reset in it."""
         finals = observations.copy()
         for index in np.flatnonzero(reset):
             last = infos["final_obs"][index]
@@ -134,22 +134,22 @@ class Copies:
         return encoded
 
     def _refuse(self, what: str, numbers: np.ndarray) -> None:
-        """One sentence for what is not finite; large sums alone are none."""
+        """Refuse numbers that are not finite; a sum may overflow without that."""
         if not np.isfinite(numbers).all():
             raise ValueError(
                 f"expected finite {what} from {self.name}, got NaN or infinity after "
-                f"{self.steps} steps: mend the environment, or wrap it with "
+                f"{self.steps} steps: fix the environment, or wrap it with "
                 "gymnasium.wrappers.TransformObservation or TransformReward"
             )
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """One sentence for what an environment raises, here or in a worker process."""
+        """Turn an environment's error, here or in a worker, into one sentence."""
         try:
             yield
         except Exception as error:
             raise ValueError(
-                f"expected {self.name} to be played, but after {self.steps} steps it "
+                f"expected {self.name} to run, but after {self.steps} steps it "
                 f"raised {type(error).__name__}: {error}"
             ) from error
 
@@ -159,8 +159,8 @@ def which_ends(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`game_over`, `stopped`, `truncated`, `[B]` each, at most one of them true.
 
-    A stop may come with `terminated` (an `ObserverWrapper` does so), with `truncated` or
-    alone. That the game ended as well, `info["game_over"]` has to say.
+    A stop may come with `terminated` (as from an `ObserverWrapper`), with `truncated` or
+    alone. If the game ended as well, `info["game_over"]` has to say so.
     """
     terminated, truncated = np.asarray(terminated), np.asarray(truncated)
     told = read_info(infos, "stopped", len(terminated))
@@ -175,7 +175,7 @@ def which_ends(
 
 
 def end_of(terminated: Any, truncated: Any, info: Mapping[str, Any]) -> str:
-    """How a step of one environment ended its episode; empty if it goes on."""
+    """How a step of one environment ended its episode; empty if it did not."""
     told = {n: [info[n]] for n in ("stopped", "game_over") if n in info}
     names = ("game_over", "stopped", "truncated")
     ends = which_ends([bool(terminated)], [bool(truncated)], told)
@@ -185,8 +185,7 @@ def end_of(terminated: Any, truncated: Any, info: Mapping[str, Any]) -> str:
 def read_info(infos: Mapping[str, Any], name: str, count: int) -> np.ndarray | None:
     """One entry of batched infos, `[B]`; 0 for copies without it, None if none has it.
 
-    Where a copy was reset in the same step, what was said of its last step stands in
-    `final_info`.
+    If a copy was reset in the same step, the entry of its last step is in `final_info`.
     """
     found = None
     if name in infos:
@@ -201,7 +200,7 @@ def read_info(infos: Mapping[str, Any], name: str, count: int) -> np.ndarray | N
 
 
 def checked_mode(env: VectorEnv) -> AutoresetMode:
-    """The autoreset mode of a vector environment whose copies can be reset singly."""
+    """The autoreset mode of a vector environment whose copies can be reset one by one."""
     mode = env.metadata.get("autoreset_mode")
     if not isinstance(mode, AutoresetMode):
         raise ValueError(
@@ -221,7 +220,7 @@ def checked_mode(env: VectorEnv) -> AutoresetMode:
 
 
 def check_same_spaces(env: VectorEnv) -> None:
-    """Refuse copies that differ in what they show or take."""
+    """Refuse copies with different spaces."""
     for what, single, batched in (
         ("observations", env.single_observation_space, env.observation_space),
         ("actions", env.single_action_space, env.action_space),

@@ -1,7 +1,7 @@
-"""Gymnasium's observations and actions as the arrays that networks take.
+"""Gymnasium's observations and actions as arrays for networks.
 
-An `Encoding` is plain data that follows from the spaces. It is saved with an agent, so
-that the agent acts on observations as the environment gives them.
+An `Encoding` is plain data, made from the spaces. It is saved with an agent, so that the
+agent takes observations as the environment gives them.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ Shape = Annotated[tuple[Size, ...], msgspec.Meta(max_length=8)]
 LARGEST_IMAGE = 42
 SCALINGS = ("none", "running", "pixels")
 _ACTION_TYPES = ("float32", "float64", "float16")
-_UNBOUNDED = 1e30  # beyond this a bound is meant as none
+_UNBOUNDED = 1e30  # a bound beyond this means no bound
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,10 @@ class Part:
     """One space inside an observation.
 
     Attributes:
-        path: keys that lead to it through `Dict` spaces; empty if it is all there is.
+        path: keys that lead to it through `Dict` spaces; empty without `Dict` spaces.
         shape: of one element.
-        choices: of a `Discrete` space, which becomes so many zeros and a one; 0 for
-            numbers.
-        start: the least choice.
+        choices: size of a `Discrete` space, which becomes one-hot; 0 for numbers.
+        start: the smallest choice.
     """
 
     path: tuple[Name, ...]
@@ -43,21 +42,21 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Numbers that it becomes."""
+        """How many numbers it becomes."""
         return self.choices or math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How observations become arrays, and choices become actions.
+    """How observations become arrays, and how a policy's choices become actions.
 
     Attributes:
-        parts: what an observation is made of, in order.
+        parts: of an observation, in order.
         shape: of the array.
-        scaling: what is done to its numbers: `none`, `running` (mean and deviation of
-            what was seen, `termdp.runs.observation_scale`) or `pixels` (by 255).
-        action_start: the least of discrete actions.
-        action_dtype: of actions that are numbers.
+        scaling: of its numbers: `none`, `running` (running mean and deviation,
+            `termdp.runs.observation_scale`) or `pixels` (divided by 255).
+        action_start: the smallest discrete action.
+        action_dtype: of continuous actions.
     """
 
     parts: Annotated[tuple[Part, ...], msgspec.Meta(min_length=1, max_length=1000)]
@@ -67,11 +66,13 @@ class Encoding:
     action_dtype: str = "float32"
 
     def check(self) -> None:
-        """Refuse what no spaces have: for encodings read from disk."""
+        """Refuse impossible encodings; for those read from disk."""
         sizes = sum(part.size for part in self.parts)
         known = self.scaling in SCALINGS and self.action_dtype in _ACTION_TYPES
         if not known or sizes != math.prod(self.shape):
-            raise ValueError("expected how observations are encoded, got no such thing")
+            raise ValueError(
+                "expected how observations are encoded, got something else"
+            )
 
     @property
     def dtype(self) -> np.dtype:
@@ -126,7 +127,7 @@ def _columns(values: np.ndarray, part: Part) -> np.ndarray:
 def encoding_of(
     observation_space: spaces.Space, action_space: spaces.Space, any_size: bool = False
 ) -> Encoding:
-    """The encoding of an environment's spaces; one sentence for those without.
+    """The encoding of an environment's spaces; an error for unsupported ones.
 
     Args:
         observation_space: of one copy.
@@ -144,7 +145,7 @@ def encoding_of(
         )
     parts = tuple(_parts(space, ()))
     if not parts:
-        raise ValueError(f"expected observations with something in them, got {space}")
+        raise ValueError(f"expected observations that are not empty, got {space}")
     size = sum(part.size for part in parts)
     binary = all(part.choices for part in parts) or isinstance(
         space, spaces.MultiBinary
@@ -199,7 +200,7 @@ def _parts(space: spaces.Space, path: tuple[str, ...]) -> list[Part]:
 
 
 def check_actions(space: spaces.Space) -> None:
-    """Refuse actions that a policy here cannot give."""
+    """Refuse actions that our policies cannot give."""
     if isinstance(space, spaces.Discrete):
         return
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
@@ -210,7 +211,7 @@ def check_actions(space: spaces.Space) -> None:
     bounds = np.concatenate([space.low, space.high]).astype(float)
     if not (np.abs(bounds) < _UNBOUNDED).all():
         raise ValueError(
-            f"expected actions with finite bounds, got {space}: give them some with "
+            f"expected actions with finite bounds, got {space}: add bounds with "
             "gymnasium.wrappers.TransformAction(env, lambda action: 10 * action, "
             f"gymnasium.spaces.Box(-1, 1, {space.shape}))"
         )

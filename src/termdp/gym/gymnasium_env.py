@@ -15,13 +15,13 @@ from termdp.wrappers.observe import ObservedState
 class JaxEnv(gymnasium.Env):
     """Any JAX environment (`termdp.envs.base.Environment`) as a Gymnasium one.
 
-    `info` is what the JAX environment says, as NumPy scalars and arrays; for an
-    observed one `game_over`, `stopped`, `cost`, `window_cost`, `stop_probability`, ….
+    `info` is that of the JAX environment, as NumPy scalars and arrays; for an observed
+    one `game_over`, `stopped`, `cost`, `window_cost`, `stop_probability`, ….
 
     Args:
         env: a JAX environment, observed or not.
         params: its parameters.
-        render_mode: "rgb_array" for pictures, None for none.
+        render_mode: "rgb_array" for pictures, or None.
         draw: a function from the game's state and observation to a drawing.
     """
 
@@ -62,8 +62,8 @@ class JaxEnv(gymnasium.Env):
             self._begin()
         elif not self._has_ended:
             self._begin()
-        # else: the last step has already begun the next episode, which may remember
-        # something of the last one (MinAtar's sticky action).
+        # Otherwise the last step has already begun the next episode, which may depend on
+        # the last one (MinAtar's sticky action).
         self._has_ended = False
         return self._observation, {}
 
@@ -88,7 +88,7 @@ class JaxEnv(gymnasium.Env):
         return final, float(reward), bool(terminated), bool(truncated), info
 
     def render(self) -> np.ndarray | None:
-        """The present state as pixels, if asked for by `render_mode`."""
+        """The present state as pixels, if `render_mode` asks for it."""
         if self.render_mode is None or self._draw is None or self._state is None:
             return None
         state = self._state
@@ -104,7 +104,7 @@ class JaxEnv(gymnasium.Env):
 
 
 def check_action(action: Any, space: spaces.Space) -> None:
-    """One clear sentence for an action that the space does not contain."""
+    """Refuse an action that the space does not contain."""
     if isinstance(space, spaces.Discrete) and isinstance(action, np.ndarray):
         action = action[()] if action.shape == () else action
     if not space.contains(action):
@@ -112,7 +112,7 @@ def check_action(action: Any, space: spaces.Space) -> None:
 
 
 def check_vector_step(env: Any, actions: Any, ended: np.ndarray) -> None:
-    """One clear sentence for a step that a vector environment cannot take.
+    """Refuse a step that a vector environment cannot take.
 
     Args:
         env: with `action_space` and `autoreset_mode`.

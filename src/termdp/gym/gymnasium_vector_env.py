@@ -70,7 +70,7 @@ class JaxVectorEnv(VectorEnv):
         return np.array(self._observations), {}
 
     def _reset_some(self, mask: np.ndarray) -> None:
-        # Copies that ended have their next episode ready; others are cut short.
+        # Copies that ended have their next episode ready; the others are cut off.
         cut_short = mask & ~self._ended
         if cut_short.any():
             fresh = _reset(self.jax_env, self._next_key(), self.params, self.num_envs)
@@ -82,7 +82,7 @@ class JaxVectorEnv(VectorEnv):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step all copies (NEXT_STEP: those whose episode goes on)."""
+        """Step all copies (NEXT_STEP: those whose episode has not ended)."""
         if self._states is None:
             raise ValueError("expected reset() before the first step()")
         check_vector_step(self, actions, self._ended)
@@ -142,7 +142,7 @@ def _select(which: Any, if_true: Any, if_false: Any) -> Any:
 def _final_observations(
     infos: dict[str, Any], ended: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Gymnasium's way to hand out last observations in SAME_STEP mode."""
+    """Gymnasium's form of last observations in SAME_STEP mode."""
     finals = np.full(len(ended), None, object)
     for index in np.flatnonzero(ended):
         finals[index] = infos["final_observation"][index]

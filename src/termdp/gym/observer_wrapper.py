@@ -21,7 +21,7 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     Args:
         env: the environment to watch.
-        observer: who watches; its `cost` gets NumPy observations and actions.
+        observer: the observer; its `cost` gets NumPy observations and actions.
 
     Examples:
         >>> import gymnasium, termdp
@@ -54,11 +54,11 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step of the environment under the observer's eyes."""
+        """One step of the environment, watched by the observer."""
         if self._memory is None:
             raise ValueError("expected reset() before the first step()")
         check_action(action, self.action_space)
-        # Read before the step: some environments reuse their observation's memory.
+        # Computed before the step: some environments reuse their observation's memory.
         cost = checked_cost(self.observer, self._observation, action)
         observation, reward, game_over, truncated, info = self.env.step(action)
         uniform = self._generator.random(dtype=np.float32)
@@ -81,11 +81,11 @@ class ObserverWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
 
 def observer_generator(seed: int) -> np.random.Generator:
-    """The observer's own stream for a seed, apart from the environment's."""
+    """The observer's own random stream for a seed, separate from the environment's."""
     return np.random.default_rng([int(seed), 0x0B5E])
 
 
 def check_observer(observer: Any) -> None:
-    """One clear sentence for something that is no observer."""
+    """Refuse anything that is not an observer."""
     if not isinstance(observer, Observer):
         raise ValueError(f"expected a termdp.Observer, got {observer!r}")

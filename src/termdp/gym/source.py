@@ -21,13 +21,13 @@ from termdp.observer import Observer
 from termdp.settings import nearest
 
 PREFIX = "gym:"
-# What an id takes besides its environment's own arguments.
+# Options of an id besides its environment's own arguments.
 OWN_NAMES = ("window", "vectorization", "max_episode_steps")
 VECTORIZATIONS = ("sync", "async")
 
 
 def is_gymnasium(env: Any) -> bool:
-    """Whether this is a Gymnasium id of ours, an environment, or a function of one."""
+    """Whether this is `gym:ID`, a Gymnasium environment, or a function that makes one."""
     if isinstance(env, str):
         return env.startswith(PREFIX)
     if isinstance(env, gymnasium.Env | VectorEnv):
@@ -47,12 +47,12 @@ def _in_worker(make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 class GymnasiumSource:
-    """Makes copies of one environment, a set of them for each seed.
+    """Makes copies of an environment, one set for each seed.
 
     Args:
         given: `gym:ID`, an environment, a vector environment, or a function that makes
             one of the two.
-        observer: who is put around the copies; None for nobody further.
+        observer: put around the copies; None adds none.
         options: arguments for the environment of an id.
         any_size: take images of any size.
     """
@@ -85,7 +85,7 @@ class GymnasiumSource:
         self.observer = observer or watching(first)
 
     def make(self) -> Any:
-        """One more environment (or vector environment), as it is given or made."""
+        """One more environment (or vector environment), as given or made."""
         try:
             return self._make()
         except ValueError:
@@ -105,7 +105,7 @@ class GymnasiumSource:
         return self.single_spaces[1]
 
     def can_copy(self) -> bool:
-        """Whether there can be more than the one instance that was given."""
+        """Whether more copies than the given instance are possible."""
         if self._given is None:
             return True
         if isinstance(self._given, VectorEnv) or self._given.spec is None:
@@ -135,7 +135,7 @@ class GymnasiumSource:
             )
 
     def copies(self, run: int, num_envs: int) -> Copies:
-        """The copies of one of the runs; made once, and kept."""
+        """The copies of one of the runs; made once and reused."""
         while len(self._copies) <= run:
             env = self._vector_env(num_envs)
             if self.around is not None:
@@ -159,7 +159,7 @@ class GymnasiumSource:
             if spaces_of(env) != self.single_spaces:
                 raise ValueError(
                     f"expected copies with the same spaces, got {self.single_spaces} and "
-                    f"{spaces_of(env)}: let the function make the same each time"
+                    f"{spaces_of(env)}: make the same environment each time"
                 )
         return SyncVectorEnv(
             [lambda env=env: env for env in envs],  # type: ignore[misc]
@@ -167,7 +167,7 @@ class GymnasiumSource:
         )
 
     def _next(self) -> Any:
-        """The first environment, which is there already, then further ones."""
+        """The first environment, which exists already, then new ones."""
         first, self._first = self._first, None
         return self.make() if first is None else first
 
@@ -186,7 +186,7 @@ class GymnasiumSource:
         return env if self.around is None else ObserverWrapper(env, self.around)
 
     def close(self) -> None:
-        """Close what was made here; what was given stays open."""
+        """Close the environments made here; a given one stays open."""
         if self._given is None:
             for copies in self._copies:
                 copies.close()
@@ -197,7 +197,7 @@ class GymnasiumSource:
 
 
 def watching(env: Any) -> Observer | None:
-    """The observer of ours that is around an environment already; None for none."""
+    """The `Observer` that is already around an environment; None for none."""
     while env is not None:
         if isinstance(env, ObserverWrapper | ObserverVectorWrapper):
             return env.observer
@@ -207,7 +207,7 @@ def watching(env: Any) -> Observer | None:
 
 
 def names_of(env: Any) -> list[str]:
-    """What can be changed in an environment that is given by its id, by name."""
+    """The options of an environment given by its id, by name."""
     if not isinstance(env, str):
         return ["window"]
     spec = _spec_of(env)
@@ -225,7 +225,7 @@ def _entry_point(spec: Any) -> Any:
     module, _, name = spec.entry_point.partition(":")
     try:
         return getattr(importlib.import_module(module), name, None)
-    except Exception:  # what it lacks is told when it is made
+    except Exception:  # `make` says what is missing
         return None
 
 
@@ -247,8 +247,8 @@ def _spec_of(env: str) -> Any:
     except gymnasium.error.Error as error:
         raise ValueError(
             f"expected a registered Gymnasium id, got {name!r}: "
-            f"{nearest(name, gymnasium.registry)} An id of another package has its "
-            "module before it, as gym:highway_env:highway-v0"
+            f"{nearest(name, gymnasium.registry)} Put the module before an id of another "
+            "package, as gym:highway_env:highway-v0"
         ) from error
 
 
@@ -269,7 +269,7 @@ def _maker(given: Any, options: dict[str, Any]) -> Callable[..., Any]:
 def _made_again(env: gymnasium.Env, options: dict[str, Any]) -> gymnasium.Env:
     if env.spec is None:
         raise ValueError(
-            "expected an environment that can be made again, got an own one"
+            "expected an environment that can be made again, got your own instance"
         )
     return gymnasium.make(env.spec, **options)
 

@@ -1,8 +1,8 @@
 """An observer around a Gymnasium vector environment, in NumPy, in all autoreset modes.
 
-The observer's stop is news to the vector environment inside, which goes on as if nothing
-had happened: the wrapper resets the stopped copies itself (`reset_mask`), at the moment
-that the environment's own autoreset mode says.
+The vector environment inside does not know of the observer's stops and would continue. So
+the wrapper resets the stopped copies itself (`reset_mask`), at the moment that the
+environment's own autoreset mode prescribes.
 """
 
 import copy
@@ -31,8 +31,8 @@ class ObserverVectorWrapper(VectorWrapper):
 
     Follows the autoreset mode of the environment inside:
 
-    - `NEXT_STEP`: the step after an end resets the copy, ignores its action, pays
-      nothing, charges nothing and stops nobody.
+    - `NEXT_STEP`: the step after an end resets the copy and ignores its action; it has
+      no reward, no cost and no stop.
     - `SAME_STEP`: the step that ends an episode returns the next one's first
       observation; the last one is in `infos["final_obs"]`.
     - `DISABLED`: the caller resets with `reset(options={"reset_mask": …})`.
@@ -76,14 +76,14 @@ class ObserverVectorWrapper(VectorWrapper):
         return self._observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step of all copies under the observer's eyes."""
+        """One step of all copies, watched by the observer."""
         self._check(actions)
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
         playing = ~self._ended if next_step else np.ones(self.num_envs, bool)
         costs = self._costs(actions, playing)
         observations, rewards, game_over, truncated, infos = self.env.step(actions)
         if next_step and self._stopped.any():
-            # The environment inside knows of no stop and took a step: undo it.
+            # The environment inside does not know of the stop and took a step: undo it.
             observations, _ = self._reset_inside(self._stopped)
             rewards = np.where(self._stopped, 0.0, rewards)
             game_over = game_over & ~self._stopped

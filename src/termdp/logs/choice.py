@@ -1,8 +1,8 @@
-"""Which memory: by the likelihood of sessions that a model has not seen.
+"""Choose the memory by the likelihood of held-out sessions.
 
 Windows (or leaks) are compared on a grid that grows by √2, then more finely around the
-best one. The interval says which of them would be best if other sessions had been
-logged: a bootstrap over sessions.
+best one. A bootstrap over sessions gives the interval: which memories might be best if
+other sessions had been logged.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _REFINEMENTS = 3
 
 
 class Learner(Protocol):
-    """What fits models with and without some sessions."""
+    """Fits models with and without some sessions."""
 
     def held_out(self, memories: Sequence[Memory]) -> np.ndarray:
         """Log-likelihood of each session by a model that has not seen it, `[W, S]`."""
@@ -35,7 +35,7 @@ class Choice:
         memory: the chosen one.
         memories: all of them, `[W]`.
         held_out: their likelihoods; cases are the memories' spans.
-        is_given: whether there was nothing to choose.
+        is_given: whether the user gave the memory.
         seed: of the bootstrap.
     """
 
@@ -46,7 +46,7 @@ class Choice:
     seed: int
 
     def interval(self) -> tuple[float, float] | None:
-        """95% interval of the best span; None if there was nothing to choose."""
+        """95% interval of the best span; None if the user gave it."""
         if self.is_given:
             return None
         _, best = self.of_kind().bootstrap(self.seed)
@@ -69,7 +69,7 @@ class Choice:
 
 
 def check_windows(window: int | None, windows: Sequence[int] | None) -> None:
-    """Refuse windows that cannot be, and both ways of giving them at once."""
+    """Refuse impossible windows, and both arguments at once."""
     if window is not None and windows:
         raise ValueError("expected either window or windows, got both")
     for one in [*(windows or ()), *([] if window is None else [window])]:
@@ -80,7 +80,7 @@ def check_windows(window: int | None, windows: Sequence[int] | None) -> None:
 
 
 def check_delays(delays: Sequence[int]) -> None:
-    """Refuse delays that cannot be."""
+    """Refuse impossible delays."""
     for one in delays:
         if not isinstance(one, int | np.integer) or not 0 <= one <= 1000:
             raise ValueError(f"expected delays from 0 to 1000 steps, got {one!r}")
@@ -89,7 +89,7 @@ def check_delays(delays: Sequence[int]) -> None:
 
 
 def grid_for(lengths: np.ndarray) -> tuple[int, ...]:
-    """Windows to compare: none that hardly a session is longer than."""
+    """Windows to compare, without those longer than almost all sessions."""
     longest = max(float(np.quantile(lengths, 0.9)), 2.0)
     return tuple(window for window in GRID if window <= longest)
 
@@ -107,12 +107,12 @@ def choose(
 
     Args:
         learner: fits the models.
-        windows: to compare; of a leak, 1 / (1 − leak).
+        windows: to compare; for a leak, 1 / (1 − leak).
         kind: `window`, `leak`, or `best` for the better of the two.
         delays: to compare.
-        refine: whether to look more finely around the best.
+        refine: whether to compare more finely around the best.
         seed: of the bootstrap.
-        on_progress: called with what is being done.
+        on_progress: called with a few words about the present step.
     """
     memories = _memories(windows, kind, delays)
     on_progress(f"comparing {len(memories)} memories on held-out sessions")
@@ -122,7 +122,7 @@ def choose(
         finer = _between(best, list(found))
         if not finer:
             break
-        on_progress(f"looking more finely around {best}")
+        on_progress(f"comparing more finely around {best}")
         found |= dict(zip(finer, learner.held_out(finer), strict=True))
     best = max(found, key=lambda memory: float(found[memory].mean()))
     order = tuple(found)
@@ -146,7 +146,7 @@ def _memories(windows: Sequence[int], kind: str, delays: Sequence[int]) -> list[
 
 
 def _between(best: Memory, known: Sequence[Memory]) -> list[Memory]:
-    """Memories half way between the best one and its neighbours."""
+    """Memories halfway between the best one and its neighbours."""
     spans = sorted(
         one.span
         for one in known

@@ -1,4 +1,4 @@
-"""Drawings of a fit: effects, windows, calibration, single sessions, how soon."""
+"""Figures of a fit: effects, windows, calibration, single sessions, survival."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ def overview(fit: "Fit") -> Figure:
 
 
 def effects_figure(fit: "Fit") -> Figure:
-    """What makes them leave."""
+    """The effects: what makes people leave."""
     rows = len(effect_rows(fit))
     figure = _figure(5.0, 1.0 + 0.3 * max(rows, 2))
     _effects(figure.add_subplot(), fit)
@@ -69,7 +69,7 @@ def calibration_figure(fit: "Fit") -> Figure:
 
 
 def survival_figure(fit: "Fit") -> Figure:
-    """How soon they leave: the share of sessions not yet stopped (Kaplan–Meier)."""
+    """How soon people leave: the share of sessions not yet stopped (Kaplan–Meier)."""
     figure = _figure(5.0, 2.6)
     axes = figure.add_subplot()
     steps, share = kept_share(fit.sessions.lengths, fit.sessions.ends == STOPPED)
@@ -84,7 +84,7 @@ def survival_figure(fit: "Fit") -> Figure:
 def kept_share(
     lengths: np.ndarray, stopped: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan–Meier: steps, and the share of sessions that no stop has ended by then."""
+    """Kaplan–Meier: steps, and the share of sessions without a stop until then."""
     longest = int(lengths.max())
     stops = np.bincount(lengths[stopped], minlength=longest + 1)
     ends = np.bincount(lengths, minlength=longest + 1)
@@ -125,7 +125,7 @@ def sessions_figure(fit: "Fit") -> Figure:
 
 
 def sample_sessions(fit: "Fit") -> list[int]:
-    """A stopped session of middling length, a long one, and one without a stop."""
+    """A stopped session of medium length, a long one, and one without a stop."""
     lengths, stopped = fit.sessions.lengths, fit.sessions.ends == STOPPED
     chosen: list[int] = []
     for some, share in ((stopped, 0.5), (stopped, 0.9), (~stopped, 0.5)):
@@ -153,7 +153,7 @@ def _effects(axes: Any, fit: "Fit") -> None:
 
 def _memory(axes: Any, fit: "Fit") -> None:
     curve = fit.choice.of_kind()
-    # Differences to the best are what counts: sessions differ far more than windows.
+    # Draw differences from the best: sessions differ far more than windows.
     each = curve.log_likelihoods
     gap = each - each[int(np.argmax(curve.means))]
     error = gap.std(axis=1) / np.sqrt(gap.shape[1])
@@ -195,7 +195,7 @@ def _calibration(axes: Any, fit: "Fit") -> None:
 
 
 def _short(name: str) -> str:
-    """A name that fits, and that Matplotlib does not take for a formula."""
+    """A short name that Matplotlib does not take for a formula."""
     return (name if len(name) <= 28 else name[:27] + "…").replace("$", r"\$")
 
 

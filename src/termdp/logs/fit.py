@@ -42,7 +42,7 @@ MODELS = ("linear", "network")
 FOLDS = 4
 MIN_STOPS = 2 * FOLDS
 MOST_FEATURES = 2000
-# Quantiles of a column are taken from about so many of its rows.
+# Quantiles of a column are taken from about this many of its rows.
 _QUANTILE_ROWS = 10**6
 
 
@@ -53,7 +53,7 @@ class Scores:
     Attributes:
         log_loss: mean of −log P(what happened) over all steps with a label.
         baseline_log_loss: the same with one chance of a stop for every step.
-        last_step_log_loss: the same for an observer who remembers the last step alone.
+        last_step_log_loss: the same for an observer that remembers only the last step.
         auc: chance that a step with a stop looks worse than one without.
         calibration_error: mean |predicted − observed| over the bins of `calibration`.
         calibration: predicted and observed shares of stops, in bins with equally many
@@ -70,11 +70,11 @@ class Scores:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit:
-    """An observer that was fitted to a log, and what is known about it.
+    """An observer fitted to a log, with its uncertainty.
 
     Attributes:
-        model: costs and bias, with standard errors where they are linear.
-        choice: memories that were compared.
+        model: costs and bias, with standard errors if they are linear.
+        choice: the memories that were compared.
         scores: on held-out sessions.
         sessions: the log.
         source: its name.
@@ -93,7 +93,7 @@ class Fit:
 
     @property
     def memory(self) -> Memory:
-        """What it remembers."""
+        """The observer's memory: a window or a leak, and a delay."""
         return self.model.memory
 
     @property
@@ -103,7 +103,7 @@ class Fit:
 
     @property
     def bias(self) -> float:
-        """What has to add up before a stop is as likely as not."""
+        """The accumulated cost at which a stop has probability one half."""
         return float(self.model.bias)
 
     def __repr__(self) -> str:
@@ -113,10 +113,10 @@ class Fit:
         )
 
     def costs(self, table: Any) -> pa.Table:
-        """What each row of a log costs, adds up to, and how likely a stop is there.
+        """Cost, accumulated cost and stop probability of each row of a log.
 
         Args:
-            table: with the columns of the log; stops are not looked at.
+            table: with the columns of the log; stops are ignored.
 
         Returns:
             A table with `session`, `cost`, `accumulated` and `stop_probability`, in the
@@ -146,13 +146,13 @@ class Fit:
         return costs, remembered(costs, block.begin, self.memory)
 
     def summary(self) -> dict[str, Any]:
-        """What `fit.json` holds: plain data."""
+        """The content of `fit.json`, as plain data."""
         from termdp.logs.summary import summarise
 
         return summarise(self)
 
     def stops(self) -> pa.Table:
-        """For each stopped session: which step, and what, made them stop."""
+        """For each stopped session: the steps and columns that led to the stop."""
         from termdp.logs.reasons import reasons
 
         return reasons(self)
@@ -201,25 +201,25 @@ def fit(  # noqa: PLR0913 - each is a choice that a user may want to make
         session: column with the same value on all rows of a session.
         stopped: column that is true on the row after which the observer stopped.
         observations: columns of numbers.
-        actions: one column of whole numbers (a choice from 0), columns of numbers, or
-            none.
-        ended: column that is true where a session ended by itself.
-        time: column that must rise within a session, to be checked.
+        actions: one column of whole numbers from 0, columns of real numbers, or none.
+        ended: column that is true on the last row of a session that ended without a
+            stop.
+        time: column that must rise within a session; used only as a check.
         interval: columns of start and stop times, for a start–stop survival table; each
             row then becomes one row per time step.
-        step: length of a time step of such a table.
+        step: length of a time step in a survival table.
         model: `linear` (maximum likelihood, with intervals) or `network`.
-        memory: `window`, `leak` (exponential forgetting), or `best` of the two.
+        memory: `window`, `leak` (exponential forgetting), or `best`: the better one.
         window: steps that the observer remembers, if known.
         windows: windows to compare by the likelihood of held-out sessions; for a leak,
             1 / (1 − leak). Unless given, a grid that is refined around the best.
         delays: reaction delays to compare, in steps.
-        bins: cut observations into so many bins with equally many rows (linear).
+        bins: cut observations into this many bins with equally many rows (linear).
         binned: which observations to cut; all unless given.
         interactions: products of two columns, as `"speed*action"` (linear).
-        num_actions: choices there are, if the log does not show the last ones.
+        num_actions: number of possible actions, if the log does not show them all.
         seed: of folds, samples and bootstraps.
-        on_progress: called with what is being done.
+        on_progress: called with a few words about the present step.
 
     Examples:
         >>> import numpy as np, termdp
@@ -243,7 +243,7 @@ def fit(  # noqa: PLR0913 - each is a choice that a user may want to make
     if model == "network" and (memory != "window" or bins or interactions):
         raise ValueError(
             "expected --model linear with a leak, bins or interactions, got network: "
-            "networks have windows, and find bends and interactions themselves"
+            "networks only have windows, and find curves and interactions themselves"
         )
     source = open_source(table)
     given: dict[str, Any] = {
@@ -344,7 +344,7 @@ def columns_of(
     binned: Sequence[str],
     interactions: Sequence[str],
 ) -> Columns:
-    """What features a log gets: bins by quantiles, products by name."""
+    """The features of a log: bins by quantiles, products by name."""
     roles = sessions.roles
     names = (*roles.observations, *roles.actions)
     if bins is None and binned:

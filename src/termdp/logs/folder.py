@@ -1,9 +1,9 @@
-"""The results of `termdp fit` as a folder; it appears whole or not at all.
+"""The results of `termdp fit` as a folder; a failure leaves no folder.
 
 DIR/observer.safetensors    the observer: `termdp.load_observer`, `--observer FILE`
 DIR/fit.json                what was found, with intervals
-DIR/stops.csv               which step, and what, made each session stop
-DIR/index.html              the same to look at
+DIR/stops.csv               which steps and columns made each session stop
+DIR/index.html              a page about both
 """
 
 import io
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check_new(folder: Path) -> None:
-    """Refuse a folder that has something in it."""
+    """Refuse a folder that is not empty."""
     if not is_unused(folder):
         raise ValueError(
             f"expected a new folder for the results, but {folder} exists: choose "
@@ -38,7 +38,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_fit(fit: "Fit", folder: Path) -> dict[str, Any]:
-    """Write everything. Returns what `fit.json` holds."""
+    """Write everything; returns the content of `fit.json`."""
     check_new(folder)
     summary = fit.summary()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def write_fit(fit: "Fit", folder: Path) -> dict[str, Any]:
 
 
 def page_of(fit: "Fit", summary: dict[str, Any]) -> Page:
-    """The page, for people who have never heard of a likelihood."""
+    """The page, for readers who do not know statistics."""
     page = Page(
         "What made them stop",
         f"{summary['stops']:,} stops in {summary['sessions']:,} sessions, "
@@ -69,17 +69,17 @@ def page_of(fit: "Fit", summary: dict[str, Any]) -> Page:
     page.heading("How sure this is")
     page.plot(
         _svg(drawings.calibration_figure(fit)),
-        "Each dot: steps with about the same predicted chance of a stop, in sessions "
-        "that the fit had not seen, and how many of them were really stopped. On the "
-        "line prediction and truth agree. Bars: 95% intervals.",
+        "Each dot stands for steps with about the same predicted chance of a stop, in "
+        "sessions that the fit had not seen. Its height is the share that were really "
+        "stopped. On the line, prediction and truth agree. Bars: 95% intervals.",
     )
     page.facts(_facts(summary))
     page.heading("Three sessions")
     page.plot(
         _svg(drawings.sessions_figure(fit)),
-        "The cost of each step, and how costs add up over what is remembered. Once the "
-        "sum reaches the dotted line, a stop at a step is as likely as not. "
-        "stops.csv has every stopped session.",
+        "The cost of each step, and the sum of the costs that are remembered. When the "
+        "sum reaches the dotted line, each step has an even chance of a stop. stops.csv "
+        "has every stopped session.",
     )
     return page
 
@@ -95,10 +95,10 @@ def _findings(fit: "Fit", summary: dict[str, Any]) -> list[str]:
     if better:
         found.append(f"They stay longer with: {', '.join(better)}.")
     if not sure:
-        found.append("No column has an effect that can be told from chance.")
+        found.append("No column has an effect that is clearly more than chance.")
     found.append(_remember(fit, summary).split(". ")[0].rstrip(".") + ".")
     found.append(
-        f"Of two steps, one with a stop and one without, the fit names the right one "
+        f"Of two steps, one with a stop and one without, the fit picks the right one "
         f"in {summary['auc']:.0%} of cases (50% is guessing), in sessions that it had "
         "not seen."
     )
@@ -114,13 +114,13 @@ def _soon(fit: "Fit") -> str:
         if len(below)
         else f"{share[-1]:.0%} of the sessions outlast the log without a stop."
     )
-    return f"{half} Sessions that ended otherwise are counted until they ended."
+    return f"{half} Sessions that ended in another way count until their end."
 
 
 def _remember(fit: "Fit", summary: dict[str, Any]) -> str:
     if fit.memory.leak is not None:
         span = f"{fit.memory.span:.3g}"
-        text = f"What happened fades: after about {span} steps a third of it is left"
+        text = f"The past fades: after about {span} steps a third of it is left"
         ends = summary["leak_interval"]
         spans = None if ends is None else [1.0 / max(1.0 - end, 1e-9) for end in ends]
     else:
@@ -132,17 +132,17 @@ def _remember(fit: "Fit", summary: dict[str, Any]) -> str:
         )
         spans = summary["window_interval"]
     if spans is None:
-        return f"{text}, as it was given. Nothing else was compared."
+        return f"{text}, as you said. Nothing else was compared."
     text += f" (95% interval: {spans[0]:.3g} to {spans[1]:.3g})."
     shortest = summary["window_shortest_as_good"]
     if shortest is not None and shortest < fit.memory.span:
         text += (
-            f" A memory of {shortest:.3g} steps is not told apart from it "
+            f" A memory of {shortest:.3g} steps is about as good "
             "(one-standard-error rule)."
         )
     return (
-        f"{text} The curve shows how well memories explain sessions that were not used "
-        "to fit, as a difference to the best; the band is one standard error."
+        f"{text} The curve shows how well each memory explains sessions that the fit had "
+        "not seen, compared with the best one. The band is one standard error."
     )
 
 
@@ -155,9 +155,9 @@ def _effects(page: Page, fit: "Fit", summary: dict[str, Any]) -> None:
     if not isinstance(fit.model, LinearModel):
         page.plot(
             _svg(drawings.effects_figure(fit)),
-            "Mean cost of steps that are high in a column (or with that action), minus "
-            "that of the other steps. Networks have no intervals; compare with --model "
-            "linear.",
+            "Mean cost of steps with a high value in a column (or with that action), "
+            "minus that of the other steps. Networks have no intervals; compare with "
+            "--model linear.",
         )
         return
     page.plot(

@@ -1,4 +1,4 @@
-"""How well models explain sessions that they have not seen, and how sure that is."""
+"""How well models explain held-out sessions, and how sure that is."""
 
 import dataclasses
 from typing import Any
@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from termdp.costs.buffer import NO_LABEL, STOPPED
 
 BOOTSTRAPS = 2000
-# More sessions than this are drawn in random groups: as good, and far less to draw.
+# More sessions than this are resampled in random groups, which is as good and faster.
 _MOST_DRAWN = 4096
 
 
@@ -19,9 +19,9 @@ class HeldOut:
     """Held-out likelihoods of several cases.
 
     Attributes:
-        cases: windows (or delays, or what a leak amounts to), `[W]`.
+        cases: windows, delays, or spans of leaks, `[W]`.
         log_likelihoods: of each session under each case, `[W, R]`.
-        logits: per group, held-out logits `[W, …]`, where they are kept.
+        logits: per group, held-out logits `[W, …]`, if they are kept.
     """
 
     cases: tuple[Any, ...]
@@ -123,7 +123,7 @@ def step_log_likelihoods(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 def constant_logits(labels: np.ndarray, fold: np.ndarray, num_folds: int) -> np.ndarray:
-    """Held-out logits of the same chance at every step.
+    """Held-out logits of a model with the same chance at every step.
 
     Args:
         labels: `[n]`.

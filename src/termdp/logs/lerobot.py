@@ -11,16 +11,16 @@ import pyarrow.parquet
 from termdp.logs.sources import BATCH_ROWS, Source
 from termdp.reading import read_json
 
-# Pictures are kept elsewhere, and are no numbers.
+# Pictures are in other files, and are not numbers.
 _PICTURES = ("image", "video")
 
 
 def lerobot_source(folder: Path) -> Source:
     """A data set's rows; vectors become a column per entry, as `observation.state.x`.
 
-    Unless told otherwise: sessions are episodes, all `observation.*` are observed, all
-    `action*` are actions, `next.success` is the stop; and where another column is the
-    stop, a success is an end of its own.
+    By default, sessions are episodes, all `observation.*` are observed, all `action*` are
+    actions, and `next.success` is the stop. If another column is the stop, a success is
+    an end without a stop.
     """
     try:
         info: dict[str, Any] = read_json(folder / "meta" / "info.json", dict)
@@ -64,7 +64,7 @@ def _defaults(names: list[str]) -> dict[str, Any]:
 
 
 def _columns(features: Any) -> dict[str, tuple[str, int | None, pa.DataType]]:
-    """Column → where it is: the data set's feature, the entry of it, its type."""
+    """From column to the data set's feature, the entry in it, and its type."""
     found: dict[str, tuple[str, int | None, pa.DataType]] = {}
     for key, feature in features.items():
         kind, shape = feature["dtype"], tuple(feature["shape"])

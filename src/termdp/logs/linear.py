@@ -1,11 +1,12 @@
 """Costs linear in features, by maximum likelihood (`termdp.tabular.likelihood`).
 
-The accumulated cost is linear in the features' sums over the memory, so the costs are
-the weights of a logistic regression whose rows are these sums. Rows are made block by
-block, when they are needed; features are standardised first.
+The accumulated cost is linear in the features' sums over the memory. So the costs are the
+weights of a logistic regression on these sums. Rows are computed block by block, when
+they are needed. Features are standardised first.
 
-Models for held-out sessions are fitted to every stop and, in long logs, to a sample of
-the other steps, weighted so that nothing shifts. The final one sees every step.
+Models for held-out sessions are fitted to every stop and, in long logs, to a weighted
+sample of the other steps, which does not change the expected fit. The final model sees
+every step.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,17 +23,17 @@ from termdp.logs.sessions import Block, Sessions
 from termdp.observer import Observer
 from termdp.tabular.likelihood import Parameters, information, maximise
 
-# A penalty too weak to be seen, unless stops and others are told apart perfectly.
+# A penalty that only matters if stops and other steps are separated perfectly.
 RIDGE = 1e-3
-# Rows that a model for held-out sessions is fitted to, at most (or all stops).
+# Most rows to fit a model for held-out sessions to (or all stops, if more).
 MOST_ROWS = 400_000
-# Numbers of the final fit's rows that are kept, not computed again in every pass.
+# Most numbers of the final fit's rows to keep instead of computing them in every pass.
 MOST_KEPT = 2**25
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a logistic regression, as parts that are made on demand (a `Design`)."""
+    """Rows of a logistic regression, in parts computed on demand (a `Design`)."""
 
     parts: Sequence[Callable[[], np.ndarray]]
     stop: np.ndarray
@@ -65,17 +66,17 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Costs that were fitted.
+    """Fitted costs.
 
     Attributes:
-        columns: what the features are.
-        memory: what the observer remembers.
+        columns: the features.
+        memory: of the observer.
         weights: cost per unit of each feature, `[d]`.
-        errors: their standard errors; NaN where the log says nothing.
+        errors: their standard errors; NaN if the log does not determine a weight.
         centre: means of the features, `[d]`.
         spread: their standard deviations, `[d]`.
-        base: cost of a step with features at their means; 0 with a window of one step,
-            where it cannot be told from the bias.
+        base: cost of a step with features at their means; 0 for a window of one step,
+            where it cannot be separated from the bias.
         base_error: its standard error.
         bias: b.
         bias_error: its standard error.
@@ -110,14 +111,14 @@ class LinearModel:
         return found
 
     def shares(self, block: Block) -> np.ndarray:
-        """What each feature adds to each row's cost, beyond a mean step, `[n, d]`."""
+        """Each feature's part of each row's cost, compared with a mean step, `[n, d]`."""
         features = self.columns.features(block.observations, block.actions, np)
         found: np.ndarray = (features - self.centre) * self.weights
         return found
 
 
 def observer_with(cost: Any, memory: Memory, bias: float) -> Observer:
-    """An observer that remembers so."""
+    """An observer with this memory."""
     window = None if memory.leak is not None else memory.window
     return Observer(
         cost, window=window, bias=float(bias), leak=memory.leak, delay=memory.delay
@@ -130,7 +131,7 @@ class LinearLearner:
 
     Attributes:
         sessions: the log.
-        columns: what features to make.
+        columns: the features to compute.
         fold: which fold each session is held out in, `[S]`.
         seed: of the sample of steps.
     """
@@ -150,7 +151,7 @@ class LinearLearner:
         shift: np.ndarray | None = None
         for block in self.sessions.blocks:
             features = self._features(block)
-            # About the first row, so that large numbers do not cancel.
+            # Relative to the first row, so that large numbers do not cancel.
             shift = features[0].copy() if shift is None else shift
             features -= shift
             total += features.sum(axis=0)
@@ -231,7 +232,7 @@ class LinearLearner:
             found.append(_maximise(rows, found[-1] if found else None))
         self._found[memory] = found
         total = np.zeros(len(self.fold))
-        if share == 1.0:  # all labelled rows are there
+        if share == 1.0:  # all labelled rows are in the sample
             costs = np.stack([one.costs for one in found], axis=1)
             logits = x @ costs - np.array([one.bias for one in found])
             mine = np.take_along_axis(logits, fold[:, None], axis=1)[:, 0]
@@ -245,7 +246,7 @@ class LinearLearner:
         return total
 
     def _share(self, delay: int) -> float:
-        """The share of steps without a stop that is looked at."""
+        """The share of steps without a stop that is used."""
         stops = steps = 0
         for block in self.sessions.blocks:
             labels = block_labels(block, delay)
@@ -303,7 +304,7 @@ class LinearLearner:
 
 
 def _maximise(rows: Rows, start: Parameters | None) -> Parameters:
-    """The maximum of the likelihood; from the base rate if there is no better start."""
+    """The maximum likelihood fit; starts from the base rate if no start is given."""
     if start is None:
         rate = float(rows.weight @ rows.stop + 0.5) / float(rows.weight.sum() + 1.0)
         start = Parameters(np.zeros(rows.dimension), -np.log(rate / (1.0 - rate)))
@@ -311,6 +312,6 @@ def _maximise(rows: Rows, start: Parameters | None) -> Parameters:
         return maximise(rows, RIDGE, bias=None, start=start)
     except (RuntimeError, np.linalg.LinAlgError) as error:
         raise ValueError(
-            "expected costs that the log can tell apart, but their fit does not "
-            "converge: leave out columns that say the same"
+            "expected costs that the log can tell apart, but the fit does not converge: "
+            "leave out columns with the same information"
         ) from error

@@ -1,6 +1,6 @@
-"""What an observer remembers of the past: a window of steps, or a leak.
+"""An observer's memory: a window of steps, or a leak.
 
-Sums over the memory are taken feature by feature, before any cost is known: with costs
+Sums over the memory are taken feature by feature, before any cost is known: if costs are
 linear in features, the accumulated cost is linear in these sums.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
 from termdp.logs.sessions import GAME_OVER, Block
 
-# What a leak has taken away to this share is gone.
+# Steps that a leak has faded to this share are ignored.
 _FORGOTTEN = 1e-9
 
 
@@ -73,7 +73,7 @@ def remembered(values: np.ndarray, begin: np.ndarray, memory: Memory) -> np.ndar
 
 
 def _leaky(values: np.ndarray, age: np.ndarray, leak: float) -> np.ndarray:
-    """Sums with weights 1, leak, leak², …; their reach doubles in every turn."""
+    """Sums with weights 1, leak, leak², …; each pass doubles their reach."""
     found, reach = values.copy(), 1
     longest = int(age.max(initial=0))
     while reach <= longest and leak**reach > _FORGOTTEN:
@@ -87,10 +87,10 @@ def _leaky(values: np.ndarray, age: np.ndarray, leak: float) -> np.ndarray:
 def step_labels(first: np.ndarray, ends: np.ndarray, delay: int = 0) -> np.ndarray:
     """STOPPED, NOT_STOPPED or NO_LABEL for each row of some sessions, `[n] int8`.
 
-    People press late: who stops at t with a delay of d made up their mind at t − d.
-    The d steps after it have no label, because nothing new is decided while the hand
-    moves. When a session ends otherwise, a stop may have been on its way, so its last d
-    steps have none either. The step on which a session ended by itself could not have
+    People react late: a stop at t with a delay of d was decided at t − d. The d steps
+    after the decision have no label, because nothing new is decided meanwhile. If a
+    session ends in another way, a stop may already have been decided, so its last d steps
+    have no label either. The step on which a session ended without a stop could not have
     been a stop. A stop within the first d steps is labelled at the first one.
 
     Args:

@@ -14,8 +14,8 @@ def minari_source(dataset: Any) -> Source:
 
     Columns: `episode`, `observation.*`, `action` or `action.*`, `reward`,
     `termination`, `truncation`, and `infos.*` for numbers and truths of each step.
-    Unless told otherwise the stop is `infos.stopped` (what `termdp.gym.ObserverWrapper`
-    says), and an end of its own is `infos.game_over`.
+    By default the stop is `infos.stopped` (set by `termdp.gym.ObserverWrapper`), and an
+    end without a stop is `infos.game_over`.
     """
     if isinstance(dataset, str):
         dataset = _loaded(dataset)
@@ -84,7 +84,7 @@ def _columns(episode: Any) -> dict[str, np.ndarray]:
     found["truncation"] = np.asarray(episode.truncations, bool)
     for name, values in (episode.infos or {}).items():
         array = np.asarray(values) if not isinstance(values, dict) else np.zeros(0)
-        # With the first reset's info there is one more than steps: the rest follow them.
+        # With the reset's info there is one more entry than steps: drop the first.
         if array.ndim == 1 and len(array) >= steps and array.dtype.kind in "biuf":
             found[f"infos.{name}"] = array[len(array) - steps :]
     return found

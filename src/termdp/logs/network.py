@@ -1,9 +1,9 @@
-"""Costs as a mean of networks, for what is not linear: the same interface as `linear`.
+"""Costs as a mean of networks, if they are not linear; same interface as `linear`.
 
-All windows and folds are fitted side by side in one program (`window_fit`). Sessions are
-cut into pieces of equal length with the history that their windows need; in long logs
-the networks see every piece with a stop and a weighted sample of the rest. Held-out
-likelihoods are of all sessions, whatever was sampled.
+All windows and folds are fitted in one program (`window_fit`). Sessions are cut into
+pieces of equal length with the history that their windows need. In long logs the networks
+see every piece with a stop and a weighted sample of the rest. Held-out likelihoods cover
+all sessions.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ NETWORK = CostConfig(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NetworkModel:
-    """Networks that were fitted; see `LinearModel`."""
+    """Fitted networks; see `LinearModel`."""
 
     memory: Memory
     observer: Observer
@@ -60,7 +60,7 @@ def _costs(cost: NetworkCost, obs: jax.Array, actions: jax.Array) -> jax.Array:
 
 
 def _padded(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    """A block's rows, filled up so that few lengths are ever compiled."""
+    """A block's rows, padded so that only few lengths are compiled."""
     size = 1 << max(len(block) - 1, 1023).bit_length()
     rest = [(0, size - len(block))]
     return (
@@ -71,14 +71,14 @@ def _padded(block: Block) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Pieces:
-    """Pieces of sessions, laid into rows.
+    """Pieces of sessions, packed into rows.
 
     Attributes:
         place: `[T, N]`, number of the log's row; −1 where there is none.
         starts: `[T, N]`, first steps of pieces.
         owner: `[T, N]`, number of the piece, −1 where there is none.
-        history: `[T, N]`, true where a step is only there for the windows after it.
-        session: which session each piece is of, `[R]`.
+        history: `[T, N]`, true where a step only serves the windows after it.
+        session: which session each piece comes from, `[R]`.
         weight: how many pieces each stands for, `[R]`.
     """
 
@@ -96,7 +96,7 @@ class NetworkLearner:
 
     Attributes:
         sessions: the log.
-        columns: what is read; without bins and products.
+        columns: the columns to read; no bins or products.
         fold: which fold each session is held out in, `[S]`.
         seed: of networks, draws and samples.
         config: sizes and rates.
@@ -114,7 +114,7 @@ class NetworkLearner:
     )
 
     def __post_init__(self) -> None:
-        """Means and standard deviations of the columns that are numbers."""
+        """Means and standard deviations of the numeric columns."""
         total = np.zeros(1)
         for power in (1, 2):
             total = np.zeros(self._numbers(self.sessions.blocks[0]).shape[1])
@@ -203,7 +203,7 @@ class NetworkLearner:
         return fit_many(key, data, tasks, config, len(pieces.session))
 
     def _taken(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Some rows of all blocks, without putting the blocks together."""
+        """Some rows of all blocks, without joining the blocks."""
         flat = rows.ravel()
         found = np.zeros((len(flat), *parts[0].shape[1:]), parts[0].dtype)
         begin = 0
@@ -241,7 +241,7 @@ class NetworkLearner:
         return np.where((pieces.place < 0) | pieces.history, np.int8(NO_LABEL), found)
 
     def _pieces(self, window: int) -> _Pieces:
-        """Cut sessions, draw pieces, lay them into rows one after the other."""
+        """Cut sessions, draw pieces, and pack them into rows one after the other."""
         lengths, size = self.sessions.lengths, max(PIECE, 2 * window)
         size = min(size, max(int(lengths.max()), 256))
         fresh = max(size - window + 1, 1)  # steps that a further piece adds

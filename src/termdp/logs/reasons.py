@@ -1,4 +1,4 @@
-"""Which steps made them stop: one row for each stopped session."""
+"""Which steps led to the stops: one row for each stopped session."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,18 @@ from termdp.logs.sessions import Block
 if TYPE_CHECKING:
     from termdp.logs.fit import Fit
 
-# Steps that a leak has faded to below this share are not looked at.
+# Steps that a leak has faded below this share are ignored.
 _FADED = 1e-3
 
 
 def reasons(fit: "Fit") -> pa.Table:
-    """For each stopped session what had added up when it was stopped.
+    """For each stopped session, the costs that had added up.
 
     Returns:
         A table with `session`; `step` (from 1) at which the stop was decided; the
         `accumulated` cost and `stop_probability` there; `costliest_step` within the
-        memory and its `cost`; and, for linear costs, the `main_reason`: the feature that
-        added most beyond a mean step, and what it `added`.
+        memory and its `cost`. For linear costs also the `main_reason`: the feature that
+        added most compared with a mean step, and the cost that it `added`.
     """
     parts = [_of_block(fit, mine, block) for _, mine, block in fit.sessions.numbered()]
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

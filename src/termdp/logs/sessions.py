@@ -1,7 +1,7 @@
-"""Sessions: what a log says, checked, in blocks of whole sessions.
+"""Sessions: a checked log, in blocks of whole sessions.
 
-Every number is held once, as float32. What cannot be a log is refused in one sentence
-with the row: sessions in pieces, a stop in the middle, empty cells, text.
+Every number is held once, as float32. A bad log is refused with one sentence that names
+the row: sessions in pieces, a stop in the middle, empty cells, text.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from termdp.logs.sources import Source
 
 # How sessions end: STOPPED by the observer, or
 CENSORED, GAME_OVER = 0, 2
-# A block has at least so many rows, and ends with a session.
+# A block has at least this many rows, and ends with a session.
 BLOCK_ROWS = 2**17
 MOST_ACTIONS = 1000
 
@@ -28,13 +28,13 @@ class Roles:
 
     Attributes:
         session: same value on all rows of a session.
-        stopped: true on a session's last row if the observer stopped it; None where
-            that does not matter.
+        stopped: true on a session's last row if the observer stopped it; None if that
+            does not matter.
         observations: numbers.
         actions: one column of whole numbers (a choice), or columns of numbers.
-        ended: true on a session's last row if it ended by itself.
-        time: must rise within a session; None takes the rows' order as it is.
-        num_actions: choices there are; None for as many as the log shows.
+        ended: true on a session's last row if it ended without a stop.
+        time: must rise within a session; None trusts the order of the rows.
+        num_actions: number of possible actions; None for as many as the log shows.
     """
 
     session: str
@@ -62,7 +62,7 @@ class Roles:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that are read."""
+        """All columns to read."""
         optional = (self.stopped, self.ended, self.time)
         named = [name for name in optional if name is not None]
         return [self.session, *self.observations, *self.actions, *named]
@@ -184,7 +184,7 @@ def _is_choice(source: Source, roles: Roles) -> bool:
 
 
 class _Reader:
-    """Collects batches into blocks of whole sessions, and checks them on the way."""
+    """Collects batches into blocks of whole sessions, and checks them."""
 
     def __init__(self, name: str, roles: Roles, choice: bool):
         self.name, self.roles, self.choice = name, roles, choice
@@ -231,7 +231,7 @@ class _Reader:
         return Sessions(self.roles, self.blocks, self.ids, found)
 
     def _starts(self, session: Any) -> np.ndarray:
-        """True on first rows of sessions; a session that comes back is refused."""
+        """True on first rows of sessions; a session in two pieces is refused."""
         if pa.types.is_dictionary(session.type):
             session = session.dictionary_decode()
         starts = np.ones(len(session), bool)
@@ -342,7 +342,7 @@ class _Reader:
         )
 
     def _cut(self, everything: bool = False) -> None:
-        """Make a block of the sessions that are known to be over."""
+        """Make a block of the finished sessions."""
         if not self.waiting:
             return
         parts = [np.concatenate(part) for part in zip(*self.waiting, strict=True)]
@@ -381,7 +381,7 @@ class _Reader:
                     f"{self.ids[done + index]!r}: what follows is another session"
                 )
         found = np.where(stopped[last], STOPPED, CENSORED)
-        # As everywhere: an end of its own comes before a stop.
+        # As everywhere: the session's own end wins over a stop.
         return np.where(ended[last], GAME_OVER, found).astype(np.int8)
 
 
@@ -390,19 +390,19 @@ def check_learnable(sessions: Sessions, least: int) -> None:
 
     Args:
         sessions: the log.
-        least: stopped sessions that are needed.
+        least: how many stopped sessions are needed.
     """
     ends = sessions.ends
     stops = int((ends == STOPPED).sum())
     if len(ends) < 2:
         raise ValueError(
             f"expected several sessions in column {sessions.roles.session!r}, got one: "
-            "sessions that the fit has not seen are needed to check it"
+            "a fit is checked on sessions that it has not seen"
         )
     if stops == 0:
         raise ValueError(
             f"expected some stops in column {sessions.roles.stopped!r}, got none in "
-            f"{len(ends)} sessions: nothing can be learned from that"
+            f"{len(ends)} sessions: there is nothing to learn from"
         )
     labelled = sessions.num_rows - int((ends == GAME_OVER).sum())
     if labelled == stops:
@@ -412,7 +412,7 @@ def check_learnable(sessions: Sessions, least: int) -> None:
         )
     if stops < least:
         raise ValueError(
-            f"expected at least {least} stopped sessions, got {stops}: let the log grow"
+            f"expected at least {least} stopped sessions, got {stops}: collect more"
         )
     _check_constant(sessions)
 
@@ -435,7 +435,7 @@ def _check_constant(sessions: Sessions) -> None:
 
 
 def chosen_columns(source: Source, given: dict[str, Any]) -> dict[str, Any]:
-    """Roles as given, the rest as the kind of log says; one sentence for what lacks."""
+    """Roles as given, the rest by the kind of log; an error for missing ones."""
     found = dict(given)
     for role, value in source.defaults.items():
         if found.get(role) is None or found.get(role) == ():

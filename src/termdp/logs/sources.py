@@ -1,8 +1,8 @@
 """Where logs come from: Parquet, CSV, tables in memory; read in batches, never whole.
 
-A source has a schema and gives batches of the columns that are asked for. Data sets of
-Minari and LeRobot are sources too (`termdp.logs.minari`, `termdp.logs.lerobot`); they
-also say which of their columns is which.
+A source has a schema and gives batches of the requested columns. Data sets of Minari and
+LeRobot are sources too (`termdp.logs.minari`, `termdp.logs.lerobot`); they also say which
+of their columns is which.
 """
 
 import re
@@ -20,7 +20,7 @@ from termdp.settings import nearest
 
 BATCH_ROWS = 2**16
 PARQUET, CSV = (".parquet", ".pq"), (".csv",)
-# A CSV is read in blocks of so many bytes; the first one says what the columns are.
+# A CSV is read in blocks of this many bytes; the first one gives the types of columns.
 CSV_BLOCK = 2**23
 
 
@@ -29,10 +29,10 @@ class Source:
     """A log that can be read in batches.
 
     Attributes:
-        name: what messages call it.
+        name: its name in messages.
         schema: its columns.
         read: batches of some columns, in the order of the rows.
-        defaults: which column is which, where the kind of log says so: `session`,
+        defaults: which column is which, if the kind of log says so: `session`,
             `stopped`, `ended`, `observations`, `actions`.
     """
 
@@ -42,7 +42,7 @@ class Source:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Batches of some columns; what cannot be read becomes one sentence."""
+        """Batches of some columns; an error is one sentence."""
         wanted = list(dict.fromkeys(columns))
         for name in wanted:
             self.check_column(name)
@@ -54,7 +54,7 @@ class Source:
             ) from error
 
     def check_column(self, name: str) -> None:
-        """Refuse a column that is not there, with the nearest ones that are."""
+        """Refuse a column that does not exist, and name the nearest ones."""
         names = self.schema.names
         if name in names:
             return
@@ -66,7 +66,7 @@ class Source:
 
 
 def open_source(log: Any) -> Source:
-    """The source of a path, a table in memory, or what is a source already."""
+    """The source of a path, a table in memory, or a source itself."""
     if isinstance(log, Source):
         return log
     if isinstance(log, str | Path):
@@ -131,7 +131,7 @@ def _csv(path: Path) -> Source:
     blocks = pa.csv.ReadOptions(block_size=CSV_BLOCK)
     with pa.csv.open_csv(path, read_options=blocks) as reader:
         schema = reader.schema
-    # What looks whole in the first block may have decimals later; null is all empty.
+    # Whole numbers in the first block may have decimals later; null is all empty.
     whole = {
         name: pa.string() if pa.types.is_null(kind) else kind
         for name, kind in zip(schema.names, schema.types, strict=True)
@@ -160,7 +160,7 @@ def _csv(path: Path) -> Source:
 
 
 def _from_pandas(frame: Any) -> Source:
-    """A DataFrame, converted slice by slice; pandas is there if somebody has one."""
+    """A DataFrame, converted slice by slice; its owner has pandas installed."""
     names = [str(name) for name in frame.columns]
     try:
         schema = pa.Schema.from_pandas(frame.set_axis(names, axis=1).head(1000), False)

@@ -1,4 +1,4 @@
-"""What a fit found, as plain data: `fit.json`, and what the page is made of."""
+"""The results of a fit as plain data, for `fit.json` and the page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def summarise(fit: "Fit") -> dict[str, Any]:
 
 
 def _memory(choice: Choice) -> dict[str, Any]:
-    """Window or leak and delay, with the interval of what was chosen."""
+    """Window or leak, and delay, with the interval of the choice."""
     memory, interval = choice.memory, choice.interval()
     found: dict[str, Any] = {
         "window": memory.window,
@@ -125,10 +125,10 @@ def _cost(cost: float, error: float, typical: float) -> dict[str, Any]:
 
 
 def network_effects(fit: "Fit") -> dict[str, dict[str, Any]]:
-    """What a network minds: mean cost of steps high in a column, minus of low ones.
+    """Effects in a network: mean cost of steps high in a column, minus that of low ones.
 
-    High and low are above and not above the column's mean; for choices, that action
-    against all others.
+    High means above the column's mean. For discrete actions, it is that action against
+    all others.
     """
     sessions = fit.sessions
     names = list(sessions.roles.observations)
@@ -154,7 +154,7 @@ def network_effects(fit: "Fit") -> dict[str, dict[str, Any]]:
 
 
 def notes(fit: "Fit") -> list[str]:
-    """What somebody should know before they rely on it, in sentences."""
+    """Warnings for users of the fit, in sentences."""
     choice, scores, found = fit.choice, fit.scores, []
     curve = choice.of_kind()
     if not choice.is_given:
@@ -165,13 +165,13 @@ def notes(fit: "Fit") -> list[str]:
             )
         if fit.memory.span == max(curve.cases) > 1:
             found.append(
-                "The longest memory that was compared is the best one: compare longer "
-                "ones (--windows)."
+                "The longest memory compared is the best one: compare longer ones "
+                "(--windows)."
             )
     if scores.log_loss >= scores.baseline_log_loss:
         found.append(
-            "On sessions it has not seen the fit is no better than one chance of a stop "
-            "for every step: these columns do not explain the stops."
+            "On sessions it has not seen, the fit is no better than a constant chance "
+            "of a stop: these columns do not explain the stops."
         )
     stops = int((fit.sessions.ends == STOPPED).sum())
     if stops < 50:

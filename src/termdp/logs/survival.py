@@ -1,7 +1,7 @@
 """Start–stop survival tables (id, start, stop, event, covariates) as logs.
 
-A row of such a table is a stretch of time with constant covariates. It becomes one row
-per time step; the event, if there is one, is on the last of them.
+A row is a stretch of time with constant covariates. It becomes one row per time step; the
+event, if there is one, is on the last of them.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ def expanded(
     Args:
         source: the table; the rows of an id follow one another in time.
         interval: names of the start and stop columns.
-        roles: which other column is which; `stopped` is the event.
+        roles: of the other columns; `stopped` is the event.
         step: length of a time step.
     """
     if not 0 < step < np.inf:
@@ -52,7 +52,7 @@ def expanded(
 def _repeated(
     batch: pa.RecordBatch, steps: np.ndarray, roles: Roles
 ) -> Iterator[pa.RecordBatch]:
-    """Each row as often as it has steps, in batches; events only on the last ones."""
+    """Each row repeated for its steps, in batches; events only on the last ones."""
     ends = np.cumsum(steps)
     for first in range(0, int(ends[-1]) if len(ends) else 0, BATCH_ROWS):
         places = np.arange(first, min(first + BATCH_ROWS, int(ends[-1])))

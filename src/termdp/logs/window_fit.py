@@ -23,8 +23,8 @@ from termdp.termination import window_sums
 
 _NEWTON_STEPS = 25
 
-# Few stops: a small network, and priors strong enough that it cannot learn sessions by
-# heart; calibration (below) then undoes the shrinking that they bring.
+# Few stops: a small network, and priors strong enough to prevent overfitting;
+# calibration (below) then undoes their shrinkage.
 FIT = CostConfig(
     members=1,
     network="vector",
@@ -42,11 +42,11 @@ class FitData:
     """Sessions on the device, in rows of equal length; time first.
 
     Attributes:
-        obs: `[T, N, K]`, what there was to see.
-        actions: `[T, N]` choices, or `[T, N, M]` numbers.
+        obs: `[T, N, K]`, observations.
+        actions: `[T, N]` whole numbers, or `[T, N, M]` real ones.
         starts: `[T, N]`, first steps of sessions.
         owner: `[T, N]`, index of the session, −1 where there is none.
-        spec: what actions look like (static).
+        spec: shape and type of actions (static).
     """
 
     obs: jax.Array
@@ -77,10 +77,10 @@ class Fitted:
 
     Attributes:
         costs: the networks.
-        scale: what their costs are multiplied by.
+        scale: factor on their costs.
         bias: b.
         logits: `[T, N]` at every step.
-        log_likelihoods: `[R]` of every session, those left out included.
+        log_likelihoods: `[R]` of every session, including those left out.
     """
 
     costs: ensemble.CostState
@@ -94,7 +94,7 @@ class Fitted:
 def fit_many(
     key: jax.Array, data: FitData, tasks: Task, config: CostConfig, num_sessions: int
 ) -> Fitted:
-    """Fit tasks `[J, ...]` side by side; they share initial weights and draws.
+    """Fit tasks `[J, ...]` in parallel; they share initial weights and draws.
 
     Args:
         key: random key.
@@ -126,7 +126,7 @@ def _fit(
 ) -> ensemble.CostState:
     key_init, key_draw = jax.random.split(key)
     state = ensemble.init(key_init, data.obs[0, 0], data.spec, config)
-    weights = _weights(data, task)  # once: looking it up in every step is slow
+    weights = _weights(data, task)  # computed once: a lookup in every step is slow
     used = (task.labels != NO_LABEL) & (weights.sum(axis=-1) > 0)
     stops = (used & (task.labels == STOPPED)).sum()
     state = ensemble.with_initial_bias(state, stops, used.sum(), config)
@@ -183,7 +183,7 @@ def session_log_likelihoods(
     """Log P(what happened) of each session, `[R]`: the sum over its labelled steps."""
     signed = jnp.where(labels == STOPPED, logits, -logits)
     each = jnp.where(labels == NO_LABEL, 0.0, jax.nn.log_sigmoid(signed))
-    # What belongs to no session has no label: it adds 0 to the first one.
+    # Steps of no session have no label: they add 0 to the first one.
     place = jnp.maximum(owner, 0).reshape(-1)
     return jax.ops.segment_sum(each.reshape(-1), place, num_sessions)
 
@@ -193,9 +193,9 @@ def calibrate(
 ) -> tuple[jax.Array, jax.Array]:
     """Scale and bias that fit best: P(stop) = ρ(scale · C − bias).
 
-    Larger costs together with a larger bias is the direction in which gradient steps
-    crawl; with the networks' costs given it is a logistic regression in two numbers,
-    which Newton's method solves.
+    Gradient steps are slow in one direction: larger costs together with a larger bias.
+    With the networks' costs fixed, this is a logistic regression in two numbers, which
+    Newton's method solves.
 
     Args:
         sums: C, accumulated costs of the networks.

@@ -65,13 +65,13 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
 
     Args:
         state: a single (unbatched) `BackseatState`.
-        road: sizes and speeds of its game (`env.road`); the default road if left out.
-        ahead: how much further to draw everything, in frames, for smooth films.
+        road: sizes and speeds of its game (`env.road`); the default road unless given.
+        ahead: how much later to draw everything, in frames, for smooth films.
     """
     road = Road() if road is None else road
     crashed = bool(state.crashed)
     frame = float(state.phase) + (0.0 if crashed else ahead)
-    # A crash has used up its step, although the step's later frames never came.
+    # A crash ends its step, although the step's later frames never came.
     steps = int(state.time) - int(crashed)
     driven = (steps + frame / FRAMES) * road.coin_speed
 
@@ -97,7 +97,7 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
 
 
 def moves(game: BackseatDriver, state: Any, action: Any) -> list[Drawing]:
-    """A step in four pictures, the last one of what it led to."""
+    """A step in four pictures, the last one after it."""
     frames = jax.device_get(_frames(game, state, action))
     return [
         draw(jax.tree.map(lambda leaf, at=at: leaf[at], frames), game.road)
@@ -107,17 +107,17 @@ def moves(game: BackseatDriver, state: Any, action: Any) -> list[Drawing]:
 
 @partial(jax.jit, static_argnums=0)
 def _frames(game: BackseatDriver, state: Any, action: Any) -> Any:
-    # What is drawn at random only comes into sight after the step.
+    # Randomly placed things come into sight only after the step.
     draws = game.sample_draws(jax.random.key(0))
     return game.frames(state, action, draws, game.default_params)
 
 
 def sprites(road: Road | None = None) -> dict[str, Any]:
-    """The parts of a drawing, for a browser that puts them together frame by frame.
+    """The parts of a drawing, for a browser that combines them frame by frame.
 
-    Shapes lie around the point where `draw` would place them: cars and fire below their
-    top middle, coins around their centre, `asphalt` on the whole canvas. Traffic is in
-    the order that `_paint_of` chooses from, coins by growing glint, 0 to 1.
+    Shapes are relative to the point where `draw` would place them: cars and fire below
+    their top middle, coins around their centre, `asphalt` on the whole canvas. Traffic is
+    in the order that `_paint_of` chooses from, coins by increasing glint, 0 to 1.
     """
     road = Road() if road is None else road
     canvas = Drawing(road.lanes + 2 * VERGE, road.rows * ROW)
@@ -154,7 +154,7 @@ def _objects(words: Any, road: Road) -> list[tuple[int, int]]:
 
 
 def _scatter(number: int) -> int:
-    """A fixed jumble of whole numbers: the same car is always the same colour."""
+    """A fixed hash of whole numbers: the same car always has the same colour."""
     number = (number * 2654435761) & 0xFFFFFFFF
     return ((number ^ (number >> 15)) * 2246822519) & 0xFFFFFFFF
 
@@ -191,7 +191,7 @@ def _tree(drawing: Drawing, x: float, y: float, size: float, kind: int) -> None:
 
 
 def _asphalt(drawing: Drawing, road: Road) -> None:
-    """What of the road looks the same wherever one is."""
+    """The parts of the road that look the same everywhere."""
     drawing.rect(VERGE - 0.12, 0, road.lanes + 0.24, drawing.height, "#8d8a80")
     drawing.rect(VERGE - 0.06, 0, road.lanes + 0.12, drawing.height, _ASPHALT)
     for lane in range(1, road.lanes, 2):

@@ -1,6 +1,6 @@
 """A drawing is a short list of shapes: the same list feeds videos and the browser.
 
-Shapes are plain dictionaries, so a drawing is JSON as it stands. Coordinates are in the
+Shapes are plain dictionaries, so a drawing is already JSON. Coordinates are in the
 drawing's own units, x to the right and y downwards; later shapes cover earlier ones.
 """
 
@@ -47,7 +47,7 @@ class Drawing:
         )
 
     def text(self, x: float, y: float, words: str, height: float, fill: str) -> None:
-        """Add words whose first letter stands below and right of (x, y)."""
+        """Add words whose first letter is below and right of (x, y)."""
         self.shapes.append(
             {"kind": "text", "x": x, "y": y, "h": height, "words": words, "fill": fill}
         )
@@ -69,7 +69,7 @@ PICTURE_HEIGHT = 320
 
 
 def picture(drawing: Drawing | np.ndarray, height: int = PICTURE_HEIGHT) -> np.ndarray:
-    """A drawing as pixels of a given height; pixels are returned as they are."""
+    """A drawing as pixels of a given height; pixels are returned unchanged."""
     if isinstance(drawing, np.ndarray):
         return drawing
     return to_pixels(drawing, height / drawing.height)

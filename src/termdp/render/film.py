@@ -44,10 +44,10 @@ class Scene:
     """One episode, ready to be filmed.
 
     Attributes:
-        title: who plays.
+        title: the agent's name.
         pictures: of the game, in order; drawings become pixels when they are shown.
-        per_step: pictures of one step. One more at the end shows what the last step
-            led to, if it can be drawn.
+        per_step: pictures of one step. One more at the end shows the state after the
+            last step, if it can be drawn.
         returns: sum of rewards after each step.
         panels: curves, with as many values as there are steps.
         end: `stopped`, `game_over`, `truncated` or `cut short`.
@@ -68,14 +68,14 @@ class Scene:
 
 @dataclass(frozen=True)
 class Film:
-    """Episodes at the same time, side by side; one that has ended waits for the others.
+    """Episodes side by side; one that has ended waits for the others.
 
     Attributes:
         scenes: one or more.
         look: sizes.
-        frames: how many frames, if more than the longest scene has: to keep step with
-            another film.
-        steps: length of the time axis, likewise.
+        frames: how many frames, if more than the longest scene has, to match another
+            film.
+        steps: length of the time axis, to match another film.
     """
 
     scenes: Sequence[Scene]
@@ -125,7 +125,7 @@ def _equally_high(frames: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _fitted(picture: Drawing | np.ndarray, look: Look) -> np.ndarray:
-    """Pixels: drawings as large as there is room, small pictures enlarged."""
+    """Pixels: drawings as large as the space allows, small pictures enlarged."""
     if isinstance(picture, Drawing):
         scale = min(look.width / picture.width, look.game_height / picture.height)
         return to_pixels(picture, scale)
@@ -143,7 +143,7 @@ def _centred(game: np.ndarray, width: int) -> np.ndarray:
 
 
 def _heading(scene: Scene, done: int, width: int, font_size: int) -> np.ndarray:
-    """Who plays, which step it is, what was earned so far."""
+    """The agent's name, the step, and the return so far."""
     height = 2 * font_size + 4
     image = Image.new("RGB", (width, height), BACKGROUND)
     canvas = ImageDraw.Draw(image)
@@ -180,7 +180,7 @@ def _stamped(
 
 
 def save_gif(path: Path, film: Film, fps: float) -> None:
-    """Write an endless GIF that rests at its end."""
+    """Write an endless GIF that pauses at its end."""
     palette = _palette(film)
     images = [_with_palette(film, palette, number) for number in range(len(film))]
     # GIFs count hundredths of a second; browsers slow down below two of them.

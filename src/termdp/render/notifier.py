@@ -1,4 +1,4 @@
-"""Notifier as a drawing: a phone, the user's interest, and what was sent of late."""
+"""Notifier as a drawing: a phone, the user's interest, and what was sent recently."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
 """A recommender session as a drawing: the shop window, and what the user has seen.
 
-Tiles are items, coloured by category; the wider a tile's lower bar, the more often it
-was shown of late. The item recommended last is framed: green if taken, red if not. The
-bars below are the exposures of the categories, the dial is the user's taste with dots
-where the items' tastes lie (first two dimensions).
+Tiles are items, coloured by category; the wider a tile's lower bar, the more often it was
+shown recently. The last recommended item is framed: green if taken, red if not. The bars
+below are the exposures of the categories. The dial is the user's taste; dots are the
+items' tastes (first two dimensions).
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ def _tile(
     colour = _CATEGORIES[category % len(_CATEGORIES)]
     drawing.rect(x + 0.03, y + 0.05, _TILE, _TILE, _SHADOW, 0.14)
     drawing.rect(x, y, _TILE, _TILE, _CARD, 0.14)
-    # The parcel is as large as the item is dear, its ribbon as red as it irritates.
+    # A larger parcel is more expensive, and a redder ribbon irritates more.
     size = 0.25 + 0.3 * float(game.items.value[item])
     px, py = x + (_TILE - size) / 2, y + 0.4 - size / 2
     drawing.rect(px, py, size, size, colour, 0.05)
@@ -106,5 +106,5 @@ def _plane(taste: np.ndarray) -> tuple[float, float]:
 
 
 def _fill(exposure: float) -> float:
-    """Exposure, which has no fixed end, as part of a bar."""
+    """Exposure, which has no upper limit, as part of a bar."""
     return exposure / (2.0 + exposure)

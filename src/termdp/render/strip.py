@@ -1,4 +1,4 @@
-"""A strip of curves under a game: what the observer felt, drawn as the episode goes."""
+"""A strip of curves below a game: costs and stop probabilities as the episode runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ BACKGROUND = (16, 18, 27)
 TEXT = (222, 225, 232)
 STOP = (255, 82, 82)
 _GRID = (50, 55, 70)
-_FINER = 2  # lines are drawn larger and shrunk: Pillow's have steps
+_FINER = 2  # lines are drawn larger and shrunk, because Pillow's are jagged
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Panel:
     """Some curves that share an axis.
 
     Attributes:
-        title: what is drawn.
+        title: the quantity.
         curves: the lines, back to front.
-        level: a dashed line worth knowing, b say; the axis names its number.
+        level: a dashed line, such as b; the axis shows its number.
         percent: whether the axis goes from 0 to 100%; otherwise it fits the values.
         height: in pixels, of the curves alone.
     """
@@ -52,7 +52,7 @@ class Panel:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Where the axis has a number, and the number."""
+        """Positions on the axis with their numbers."""
         if self.percent:
             return [(0.0, "0%"), (0.5, "50%"), (1.0, "100%")]
         high = _round_number(self.limits[1]) if self.level is None else self.level
@@ -60,7 +60,7 @@ class Panel:
 
 
 def _round_number(most: float) -> float:
-    """The largest of 1, 2, 5, 10, … that is no more than `most`."""
+    """The largest of 1, 2, 5, 10, … that is at most `most`."""
     size = 10.0 ** np.floor(np.log10(most))
     return float(max(part * size for part in (1, 2, 5) if part * size <= most))
 
@@ -83,7 +83,7 @@ class Time:
 def strip(
     panels: Sequence[Panel], width: int, time: Time, font_size: int
 ) -> np.ndarray:
-    """The panels below one another, above a common axis of time."""
+    """The panels one below the other, above a common time axis."""
     line = _line(font_size)
     size = (width, sum(panel.height + line for panel in panels) + line)
     image = Image.new("RGB", (size[0] * _FINER, size[1] * _FINER), BACKGROUND)
@@ -101,7 +101,7 @@ def _line(font_size: int) -> int:
 
 
 class _Pen:
-    """Draws panels on an enlarged picture; all its places are in enlarged pixels."""
+    """Draws panels on an enlarged picture; all positions are in enlarged pixels."""
 
     def __init__(self, image: Image.Image, font_size: int):
         self.canvas = ImageDraw.Draw(image)
@@ -144,7 +144,7 @@ class _Pen:
             )
 
     def time_axis(self, y: int, time: Time) -> None:
-        """Its two ends in words."""
+        """Labels of the time axis at its two ends."""
         top = y * _FINER + self.gap / 2
         self.canvas.text((self.left, top), "start", TEXT, self.font)
         words = f"{time.steps} steps" if time.steps != 1 else "1 step"

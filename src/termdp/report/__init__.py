@@ -1,1 +1,1 @@
-"""From results to pages that people look at."""
+"""Pages, tables and figures about results."""

@@ -1,4 +1,4 @@
-"""From results to findings: every number of the report, and what it supports."""
+"""From results to findings: every number of the report."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,8 @@ from termdp.report.names import split_discount
 from termdp.report.results import Results
 
 BASELINE = "pg"
-MOSTLY = 0.9  # of the methods of the fullest column: enough to be pooled
+# An environment is pooled if it has this share of the fullest one's methods.
+MOSTLY = 0.9
 CEILING = "oracle"
 
 
@@ -44,19 +45,19 @@ class BestAgainstBest:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether it is clearly a loss."""
+        """Whether it is a clear loss."""
         return self.relative.high < 0 and self.gap.high < 0
 
     @property
     def is_undecided(self) -> bool:
-        """Whether an interval excludes zero, but the other does not agree."""
+        """Whether one interval excludes zero and the other does not agree."""
         is_clear = self.relative.excludes_zero or self.gap.excludes_zero
         return is_clear and not (self.is_supported or self.is_contradicted)
 
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """All that a report says.
+    """All numbers of a report.
 
     Attributes:
         against_pg: difference of means to `pg` by (column, row).
@@ -105,7 +106,7 @@ def analyse(results: Results) -> Findings:
 def _comparable(results: Results) -> list[str]:
     """Environments to pool: pg's mean is above 0, and nearly all methods ran there.
 
-    A single method that was left out somewhere does not take the environment from all.
+    One method that did not run on an environment does not exclude it for the others.
     """
     count = {
         column: sum(results.has(column, row) for row in results.rows)
@@ -143,7 +144,7 @@ def _probabilities(
     """Rows that ran on all these environments: else they are not comparable."""
     found = {}
     for row in results.rows:
-        # A row that is itself the best PG somewhere is compared elsewhere only.
+        # Where a row is itself the best PG, it is not compared with itself.
         columns = [c for c, base in baselines.items() if base not in (None, row)]
         if columns and all(results.has(c, row) for c in baselines):
             found[row] = statistics.probability_of_improvement(
@@ -182,9 +183,9 @@ def _best_against_best(results: Results, column: str) -> BestAgainstBest | None:
 
 
 def counterpart(results: Results, column: str, row: str) -> str | None:
-    """The PG to compare a method with there: of the same discount, where that ran.
+    """The PG to compare a method with: the one of the same discount, if that ran.
 
-    What a discount alone does is no merit of the costs that a method knows or learns.
+    The effect of a discount alone must not count for the costs.
     """
     _, discount = split_discount(row)
     wanted = (f"{BASELINE}_{discount}", BASELINE)

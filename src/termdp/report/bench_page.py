@@ -39,8 +39,8 @@ def write_report(
         results: what was measured.
         findings: what follows from it.
         out: the folder.
-        on_progress: gets what is being drawn, in words.
-        home: address of the first page, where the report is part of a site.
+        on_progress: gets the name of what is being drawn.
+        home: address of the first page, if the report is part of a site.
     """
     out.mkdir(parents=True, exist_ok=True)
     sentences = conclusions(results, findings)
@@ -131,8 +131,8 @@ def _add_score_figures(
         figure = figures.final_scores(results, columns)
         page.plot(
             figures.save(figure, out / "figures", f"final_{number}"),
-            "Final returns: small dots are seeds, large ones their mean, bars its 95% t "
-            "interval; dashed: PG's mean.",
+            "Final returns. Small dots: seeds. Large dots: their mean, with its 95% t "
+            "interval. Dashed: PG's mean.",
             meanings.of_final_scores(results, findings, columns),
         )
 

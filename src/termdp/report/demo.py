@@ -1,7 +1,7 @@
 """The demo: PG, TermPG and the oracle learn to drive with a passenger who may stop them.
 
-All methods and seeds are one compiled program. What is said about the difference depends
-on the numbers: no difference is claimed unless its interval excludes zero.
+All methods and seeds are one compiled program. A difference is claimed only if its
+interval excludes zero.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ from termdp.runs.spec import RunSpec, make_job
 
 METHODS = ("pg", "termpg", "oracle")
 ENVIRONMENT = "backseat"
-# A short road of three lanes: small networks, so that minutes are enough.
+# A short road of three lanes: small networks learn it in minutes.
 ROAD = {"lanes": 3, "rows": 13, "agent_row": 8}
 TURN_COST, WINDOW, BIAS = 0.5, 60, 8.0
 FIRST_SEED = 1000  # the passenger and the road were chosen on seeds below 100
@@ -99,7 +99,7 @@ def passenger() -> Observer:
 def run_demo(
     settings: DemoSettings, on_progress: Callable[[int, int, str], None]
 ) -> DemoResults:
-    """Train all methods and seeds side by side, then play fresh episodes.
+    """Train all methods and seeds together, then play fresh episodes.
 
     Args:
         settings: what to run.
@@ -189,7 +189,7 @@ def verdict(results: DemoResults) -> str:
         )
     return (
         f"The difference between TermPG and PG (plain PPO) is not clear: {interval} over "
-        f"{seeds} seeds includes zero. More seeds or steps would tell."
+        f"{seeds} seeds includes zero. More seeds or steps may decide it."
     )
 
 

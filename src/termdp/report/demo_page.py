@@ -1,4 +1,4 @@
-"""The demo's page: films on top, then what came out, and what was learned."""
+"""The demo's page: films on top, then results, then what was learned."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ LOOK = Look(width=420, game_height=380, font_size=18)  # read on a phone, too
 STEPS_PER_SECOND, PICTURES_PER_STEP = 8.0, 2
 WHO = {
     "pg": "PG is plain PPO. It is stopped like the others and never learns why.",
-    "termpg": "TermPG learns from nothing but the stops what the passenger minds.",
+    "termpg": "TermPG learns what the passenger minds, from the stops alone.",
     "oracle": "The oracle was told what the passenger minds. It shows what is possible.",
 }
 ENDS = {
@@ -59,7 +59,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
         "probability one half at each step. Lower curve: that probability. Red is the "
         "truth, blue is what TermPG believes."
     )
-    page.heading("What came out")
+    page.heading("Results")
     page.findings([verdict(results), typical(rides, results)])
     page.table(_table(results))
     _add_learning(page, results, out)
@@ -70,7 +70,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
     page.commands(
         [
             "termdp envs                                  # all environments",
-            "termdp train breakout termpg --seeds 3       # the real thing",
+            "termdp train breakout termpg --seeds 3       # train on a game",
             "termdp video runs/breakout-termpg film.gif",
             "termdp eval runs/breakout-termpg",
         ]
@@ -83,7 +83,7 @@ def write_page(results: DemoResults, settings: DemoSettings, out: Path) -> Path:
 def _films(
     rides: dict[str, Watched], results: DemoResults, out: Path
 ) -> list[tuple[bytes, str]]:
-    """A film of each ride; all are as long as the longest, so that they keep step."""
+    """A film of each ride, all as long as the longest so that they loop together."""
     env, _ = results.place
     scenes = {
         method: episode_scene(
@@ -104,7 +104,7 @@ def _films(
 
 
 def sight(ride: Watched) -> str:
-    """What one sees in a film, in a sentence."""
+    """One sentence about what a film shows."""
     assert ride.costs is not None
     steps, turns = len(ride.rewards), int(np.sum(ride.costs > 0))
     return (
@@ -152,10 +152,10 @@ def _add_learning(page: Page, results: DemoResults, out: Path) -> None:
 def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
     truths, guesses = cost_pairs(results)
     truth, guess = np.concatenate(truths), np.concatenate(guesses)
-    page.heading("What TermPG took the passenger to mind")
+    page.heading("What TermPG learned about the passenger")
     steered, straight = guess[truth > 0], guess[truth <= 0]
     if len(steered) and len(straight):
-        # Adding 0 makes 0 of what would be −0.
+        # Adding 0 turns −0 into 0.
         page.paragraph(
             f"It learned that a turn of the wheel costs {steered.mean():.2f} and going "
             f"straight on {round(float(straight.mean()), 2) + 0.0:.2f}. The truth, which "
@@ -164,7 +164,7 @@ def _add_costs(page: Page, results: DemoResults, out: Path) -> None:
     svg = figures.save(cost_figure(truths, guesses), out / "figures", "costs")
     page.plots(
         [(svg, "Learned costs of single steps, two columns per seed")],
-        "Stops leave the scale loose (costs and patience may shrink together), so order "
+        "Stops do not fix the scale: costs and patience may shrink together. Only order "
         "and spacing count.",
     )
 

@@ -8,7 +8,7 @@ from termdp.report.tables import grid_table, interval, number
 
 
 def detail_tables(results: Results, findings: Findings) -> list[Table]:
-    """All of them that have something to say."""
+    """All detail tables that are not empty."""
     found = [
         grid_table(
             results,
@@ -35,7 +35,7 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
         grid_table(
             results,
             "Share of episodes that the observer ended",
-            "Over the last tenth of training; the others ended by themselves or by time.",
+            "Over the last tenth of training; the others ended by game over or by time.",
             lambda column, row: _mean(results, column, row, "stop_rate", 2),
         ),
         grid_table(
@@ -106,7 +106,7 @@ def cost_table(results: Results) -> Table | None:
 
 
 def observer_table(results: Results) -> Table | None:
-    """Whether the hard observers matter, and whether they can be lived with."""
+    """Whether the hard observers matter, and whether an agent can live with them."""
     if not results.observers:
         return None
     rows = []
@@ -128,7 +128,7 @@ def observer_table(results: Results) -> Table | None:
                 Cell(f"{row['bias']:g}", f"ln 3T = {row['least_bias']:.1f}"),
             ]
         )
-    # Older files do not say how; then it was this.
+    # Older files do not say how they measured; it was always this.
     usual = "last tenth of training"
     how = {row.get("oracle_measured", usual) for row in results.observers}
     return Table(

@@ -61,7 +61,7 @@ def drawing() -> Iterator[Any]:
 
 
 def panels(plt: Any, count: int, size: tuple[float, float] = PANEL) -> tuple[Any, Any]:
-    """A figure with so many panels, in rows."""
+    """A figure with this many panels, in rows."""
     across = min(count, MOST_PANELS_IN_A_ROW)
     if count > MOST_PANELS_IN_A_ROW:
         # 6 panels look better as 3 + 3 than as 4 + 2.
@@ -103,7 +103,7 @@ def _is_main(row: str) -> bool:
 
 
 def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -> None:
-    """Limit the axis to where seeds are: an interval of two seeds reaches far beyond."""
+    """Limit the axis to where the seeds are: the interval of two seeds is huge."""
     values = [
         curve["return_mean"][np.isfinite(curve["return_mean"])]
         for row in rows
@@ -196,7 +196,7 @@ def _dots(
     everything = np.concatenate([results.values(column, row) for row in rows])
     margin = 0.2 * (np.ptp(everything) or 1.0)
     axis.set_xlim(everything.min() - margin, everything.max() + margin)
-    axis.locator_params(axis="x", nbins=4)  # numbers must not run together
+    axis.locator_params(axis="x", nbins=4)  # Tick labels must not overlap.
 
 
 def pooled_scores(results: Results, findings: Findings) -> Any | None:
@@ -285,7 +285,7 @@ def improvements(findings: Findings) -> Any | None:
 
 
 def _percent_axis(axis: Any) -> None:
-    """Percentages; beyond +100% the published claims would squeeze everything else."""
+    """Show percentages up to +100%: published claims beyond would squeeze the rest."""
     low, high = axis.get_xlim()
     if high > 120:
         axis.set_xscale("symlog", linthresh=100, linscale=1.6)

@@ -1,4 +1,4 @@
-"""What each figure of a report means, in a sentence or two: from the same numbers."""
+"""A sentence or two about each figure of a report, from the same numbers."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _HALF = 0.5
 def of_final_scores(
     results: Results, findings: Findings, columns: Sequence[str]
 ) -> str:
-    """How often each method beats PG clearly, and who is first where."""
+    """How often each method clearly beats PG, and the best method per environment."""
     parts = []
     for row in results.rows:
         gaps = [g for c in columns if (g := findings.against_pg.get((c, row)))]
@@ -45,7 +45,7 @@ def of_improvements(findings: Findings) -> str:
 
 
 def of_pooled(findings: Findings) -> str:
-    """Who is first over all environments, and whether that is more than chance."""
+    """The best method over all environments, and whether that may be chance."""
     found = findings.pooled
     first = max(found, key=lambda row: found[row].value)
     value = found[first]
@@ -61,7 +61,9 @@ def of_pooled(findings: Findings) -> str:
     )
     ours = [row for row in found if _method(row) == "termpg" and row != first]
     for row in ours:
-        words += f" {method_name(row)} earns {number(found[row].value)} times as much."
+        words += (
+            f" {method_name(row)} earns {number(found[row].value)} times PG's return."
+        )
     return words
 
 
@@ -70,7 +72,7 @@ def _method(row: str) -> str:
 
 
 def of_learning(results: Results, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """How far the runs were from their end when half of it was reached."""
+    """How many steps each method needs for half of its final return."""
     found = []
     for column in columns:
         halves = [
@@ -116,7 +118,7 @@ def of_costs(results: Results, row: str) -> str:
         return ""
     best, worst = max(found, key=found.__getitem__), min(found, key=found.__getitem__)
     words = (
-        f"The order of costs is found best on {column_name(best)} (correlation "
+        f"The learned costs are best on {column_name(best)} (correlation "
         f"{number(found[best], 2)}; 1 is perfect)"
     )
     if best == worst:

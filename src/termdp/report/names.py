@@ -1,4 +1,4 @@
-"""How methods and environments are called, ordered, coloured and marked in reports.
+"""Names, order, colours and markers of methods and environments in reports.
 
 A label may end in `_discount_D`: the same method with another discount.
 """
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from termdp.registry import REGISTRY
 
-# Said once in every report that shows a table.
+# Printed once in every report that has a table.
 ABBREVIATIONS = (
-    "PG: policy gradient, here PPO. RS: reward shaping, −p on a stop. Discount D: what "
-    "TermPG's and the oracle's dynamic discount is multiplied by."
+    "PG: policy gradient, here PPO. RS: reward shaping, −p on a stop. Discount D: the "
+    "constant factor in TermPG's and the oracle's dynamic discount."
 )
 
 # In the order of tables and figures.
@@ -62,7 +62,7 @@ METHOD_NAMES = {
     "traces_lagrangian": "TraCeS, Lagrangian",
 }
 
-# Cool and grey colours for PG, warm ones for TermPG, green for who knows the costs.
+# Cool and grey colours for PG, warm ones for TermPG, green for told the costs.
 COLOURS = {
     "pg": "#5b6478",
     "pg_naive": "#a5adbd",
@@ -118,14 +118,14 @@ MORE_COLOURS = (
     "#ae3ec9",
     "#74574c",
 )
-# Shapes of points: a method has its own, so that colours need not tell it alone.
+# Each method also has its own marker, for readers who cannot tell the colours apart.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">", "8")
 
 
 def split_discount(row: str) -> tuple[str, str]:
     """A label's method and discount: `termpg_rs_discount_1` is `termpg_rs` with `1`.
 
-    The discount is empty where the label has none: the method's own.
+    The discount is empty if the label has none; then it is the method's own.
     """
     method, _, discount = row.partition("_discount_")
     return method, discount
@@ -145,7 +145,7 @@ def method_name(row: str) -> str:
 
 
 def in_order(rows: Iterable[str]) -> list[str]:
-    """Rows as tables show them; those without a name come last."""
+    """Rows in the order of the tables; those without a name come last."""
     place = {row: index for index, row in enumerate(METHOD_NAMES)}
 
     def key(row: str) -> tuple[int, str]:
@@ -192,12 +192,12 @@ def marker(row: str) -> str:
 
 
 def _number_of(name: str) -> int:
-    """A number that only the name decides."""
+    """A number that depends on the name alone."""
     return zlib.crc32(name.encode())
 
 
 def column_colours(columns: Iterable[str]) -> dict[str, str]:
-    """The same for environments; a second observer's is another one."""
+    """A colour per environment and observer, the same in every figure."""
     return _different({column: _environment_colour(column) for column in columns})
 
 
@@ -217,9 +217,9 @@ def _environment_colour(column: str) -> str | None:
 
 
 def _different(wanted: Mapping[str, str | None]) -> dict[str, str]:
-    """Each its own colour; one without, or whose colour is taken, gets a spare one.
+    """Preferred colours; a name without one, or whose colour is taken, gets a spare.
 
-    Which one depends on the name, so that it is the same beside others, if it can be.
+    The spare depends on the name, so that it is usually the same in all figures.
     """
     found: dict[str, str] = {}
     for name, colour in wanted.items():

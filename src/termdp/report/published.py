@@ -23,7 +23,7 @@ COLUMNS = {
     "breakout": "Breakout",
     "asterix": "Asterix",
 }
-# The Unity game is not public any more: its numbers are compared as ratios to PG.
+# The Unity game is no longer public: its numbers are compared as ratios to PG.
 RATIO_ONLY = ("backseat", "backseat_passenger")
 
 
@@ -38,8 +38,8 @@ _STD = _line((7.6, 2.1), (7.5, 1.1), (2.8, 0.02), (0.9, 0.6), (10.9, 1), (1, 0.1
 
 _TERMPG = _line((8.7, 1.4), (8.3, 1.3), (9.7, 1.1), (1.4, 0.8), (8.2, 0.3), (1, 0.2))
 
-# Our methods -> the paper's lines. Its PG ignored all ends, and its TermPG took the
-# minimum over the members: two methods of ours stand for each.
+# Our methods -> the paper's rows. Its PG ignored all ends, and its TermPG took the
+# minimum over the members, so two of our methods stand for each.
 ROWS: dict[str, dict[str, Published]] = {
     "pg": _PG,
     "pg_naive": _PG,
@@ -79,7 +79,7 @@ ROWS: dict[str, dict[str, Published]] = {
     ),
 }
 
-# Best TermPG over best PG, as the text says it.
+# Best TermPG over best PG, as claimed in the text.
 CLAIMS = {
     "backseat": 1.0,
     "space_invaders": 0.8,
@@ -90,7 +90,7 @@ CLAIMS = {
 
 PG_ROWS = ("pg", "pg_recurrent", "pg_rs")
 TERMPG_ROWS = ("termpg", "termpg_rs", "termpg_penalty")
-# Its tables; the methods of ours that belong there too stand beside its own.
+# The paper's tables, with our extra methods that belong in them.
 TOP = ("pg_naive", *PG_ROWS, *TERMPG_ROWS)
 ABLATIONS = (
     "termpg_paper",

@@ -51,7 +51,7 @@ _SAME = ("steps", "preset", "end_handling")
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """What there is to report on.
+    """The results to report on.
 
     Attributes:
         manifests: one per folder.
@@ -60,8 +60,8 @@ class Results:
         columns: labels, in the suites' order.
         rows: labels, in the order of `termdp.report.names`.
         thin: cells with too few seeds for an interval; they are not in `records`.
-        missing: runs that were asked for and are not there.
-        observers: whether hard observers matter, measured apart.
+        missing: number of planned runs that are not there.
+        observers: whether hard observers matter, measured separately.
     """
 
     manifests: list[dict[str, Any]]
@@ -78,21 +78,21 @@ class Results:
         return (column, row) in self.records
 
     def values(self, column: str, row: str, name: str = "return_mean") -> np.ndarray:
-        """One number per seed, those that are known."""
+        """One number per seed, without unknown ones."""
         found = [record[name] for record in self.records.get((column, row), [])]
         return np.array([value for value in found if value is not None], float)
 
     def mean(self, column: str, row: str, name: str) -> float | None:
-        """Mean over seeds, None where nothing is known."""
+        """Mean over seeds; None if no seed has a value."""
         found = self.values(column, row, name)
         return float(np.mean(found)) if len(found) else None
 
     def family(self, *prefixes: str) -> list[str]:
-        """Rows whose method's name begins so."""
+        """Rows whose method's name begins with this prefix."""
         return [row for row in self.rows if row.startswith(prefixes)]
 
     def of(self, *methods: str) -> list[str]:
-        """Rows of these methods, whatever their discount."""
+        """Rows of these methods, with any discount."""
         return [row for row in self.rows if split_discount(row)[0] in methods]
 
     def curves_of(self, column: str, row: str) -> list[Curve]:
@@ -107,7 +107,7 @@ class Results:
 
 
 def load(paths: Sequence[Path]) -> Results:
-    """Read folders that belong together; a run that is in two counts once."""
+    """Read folders with the same settings; a run that is in two counts once."""
     manifests = [read_manifest(path) for path in paths]
     _check_alike(manifests, paths)
     records: dict[RunKey, dict[str, Any]] = {}
@@ -121,7 +121,7 @@ def load(paths: Sequence[Path]) -> Results:
     if not records:
         names = ", ".join(str(path) for path in paths)
         raise ValueError(
-            f"expected finished runs in {names}, got none: go on with "
+            f"expected finished runs in {names}, got none: continue with "
             f"`{command_to_resume(manifests[0], paths[0])}`"
         )
     return _sorted(manifests, records, curves, paths)
@@ -140,7 +140,7 @@ def _check_alike(manifests: list[dict[str, Any]], paths: Sequence[Path]) -> None
         if before != now:
             raise ValueError(
                 f"expected results of one version of termdp, got {before} in "
-                f"{paths[0]} and {now} in {path}: report on them apart"
+                f"{paths[0]} and {now} in {path}: make a report for each"
             )
 
 
@@ -176,7 +176,7 @@ def _sorted(
 
 
 def _asked(manifests: list[dict[str, Any]]) -> set[RunKey]:
-    """Every run that somebody wanted."""
+    """Every run that the sweeps planned."""
     found = set()
     for manifest in manifests:
         first = manifest.get("seed", 0)

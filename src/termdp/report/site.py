@@ -1,7 +1,7 @@
-"""`termdp report DIR… --site OUT`: one site over many results, fits included.
+"""`termdp report DIR… --site OUT`: one site about many results, fits included.
 
-OUT/index.html              what there is, and what each found
-OUT/NAME/report.html        a benchmark's report, made anew
+OUT/index.html              list of the results, with what each found
+OUT/NAME/report.html        a benchmark's report, made again
 OUT/NAME/index.html         the page of a fit (`termdp fit`, `termdp studies fit`), copied
 """
 
@@ -37,7 +37,7 @@ class Entry:
         kind: benchmark, fit of a log or fit of a study.
         page: address, from the site's folder.
         about: what was done, in a sentence.
-        findings: what came out.
+        findings: what was found, in sentences.
         sizes: by name, the numbers of the first page's table.
         rows: methods that are in it.
     """
@@ -78,8 +78,8 @@ def write_site(
 
     Args:
         folders: of results, or of folders of results.
-        out: where to.
-        on_progress: gets what is being made, in words.
+        out: the site's folder.
+        on_progress: gets the name of what is being made.
     """
     found = result_folders(folders)
     names = _names(found)
@@ -94,7 +94,7 @@ def write_site(
 
 
 def result_folders(folders: Sequence[Path]) -> list[Path]:
-    """The folders of results among these, or right inside them, each once."""
+    """These folders, or those directly inside them, that hold results; each once."""
     found: list[Path] = []
     for folder in folders:
         inside = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -111,7 +111,7 @@ def result_folders(folders: Sequence[Path]) -> list[Path]:
 
 
 def _kind(folder: Path) -> str:
-    """What made the folder; empty if that is unknown."""
+    """What kind of results a folder holds; empty if unknown."""
     if (folder / "manifest.json").is_file():
         return "benchmark"
     if not (folder / "index.html").is_file():
@@ -122,7 +122,7 @@ def _kind(folder: Path) -> str:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The folders' names, those that are there twice with a number."""
+    """The folders' names; repeated ones get a number."""
     names: list[str] = []
     for folder in folders:
         name, number = folder.resolve().name, 2
@@ -159,7 +159,7 @@ def _log_fit(folder: Path, name: str, out: Path) -> Entry:
         f"{counted(fit.sessions, 'session')}, {fit.steps:,} steps."
     )
     right = (
-        "Of two steps, one with a stop and one without, the fit names the right one in "
+        "Of two steps, one with a stop and one without, the fit picks the right one in "
         f"{fit.auc:.0%} of cases."
     )
     page = _copied(folder, name, out)
@@ -179,12 +179,12 @@ def _study_fit(folder: Path, name: str, out: Path) -> Entry:
 
 
 def _read(path: Path, kind: type[Kind]) -> Kind:
-    """The few numbers that the first page needs; a fit's file has many more."""
+    """The few numbers of a fit's file that the first page needs."""
     try:
         return msgspec.json.decode(read_small(path), type=kind)
     except msgspec.DecodeError as error:
         raise ValueError(
-            f"expected what termdp wrote in {path}, but {error}: make the fit anew"
+            f"expected what termdp wrote in {path}, but {error}: run the fit again"
         ) from error
 
 
@@ -196,7 +196,7 @@ _MAKERS: dict[str, Callable[[Path, str, Path], Entry]] = {
 
 
 def _copied(folder: Path, name: str, out: Path) -> str:
-    """A page that needs nothing but itself, with a way back."""
+    """A self-contained page, with a link back to the first page."""
     text = read_small(folder / "index.html", _MOST_PAGE).decode("utf-8", "replace")
     back = f'<p class="home"><a href="{HOME}">← All results</a></p>\n<h1>'
     page = out / name / "index.html"
@@ -212,15 +212,15 @@ def _size(entry: Entry, name: str) -> Cell:
 def _index(entries: Sequence[Entry]) -> Page:
     page = Page(
         "Results",
-        f"{counted(len(entries), 'set')} of results. Each has a page of its own with "
-        "tables, figures and where it comes from.",
+        f"{counted(len(entries), 'set')} of results. Each has its own page with tables, "
+        "figures, commands and versions.",
         wide=True,
         contents=True,
     )
     page.table(
         Table(
             "All of them",
-            "A click on a heading sorts. Steps are those of one run, or of the log.",
+            "Click a heading to sort. Steps are those of one run, or of the log.",
             ["results", "kind", *SIZES],
             [
                 [
@@ -238,9 +238,9 @@ def _index(entries: Sequence[Entry]) -> Page:
         page.plot(
             figures.svg_bytes(figures.method_legend(rows)),
             "Each method has one name, one colour and one marker on all pages.",
-            "PG is a policy gradient, here PPO: it is stopped like the others and learns "
-            "nothing about why. TermPG learns costs from the stops. An oracle is told "
-            "the true costs.",
+            "PG is a policy gradient, here PPO: it is stopped like the others and never "
+            "learns why. TermPG learns costs from the stops. An oracle is told the true "
+            "costs.",
         )
     page.heading("What each found")
     for entry in entries:

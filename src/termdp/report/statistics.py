@@ -37,9 +37,9 @@ def bootstrap(
 
     Args:
         groups: lists of score arrays by name; every array `[seeds]` is a stratum,
-            resampled on its own with replacement.
-        statistic: takes what `groups` is, with arrays `[..., seeds]`, and returns
-            numbers `[...]`, all resamples at once; those that are NaN are dropped.
+            resampled separately, with replacement.
+        statistic: takes the structure of `groups`, with arrays `[..., seeds]`, and
+            returns numbers `[...]`, all resamples at once; NaN are dropped.
         resamples: how many.
         seed: of the resampling.
     """
@@ -91,7 +91,7 @@ def best_mean(rows: Strata) -> Any:
 def relative_improvement(ours: Strata, theirs: Strata) -> Interval:
     """Best of our methods over the best of theirs, minus one.
 
-    Each resample chooses the best anew, so that the interval includes the choice.
+    Each resample chooses the best again, so that the interval includes the choice.
     """
 
     def statistic(drawn: Mapping[str, Strata]) -> Any:

@@ -48,7 +48,7 @@ def percent(value: float | None) -> str:
 
 
 def row_groups(results: Results) -> list[tuple[str, list[str]]]:
-    """The rows, as the paper's tables group them."""
+    """The rows, grouped as in the paper's tables."""
     usual = [row for row in results.rows if has_usual_discount(row)]
     top, ablations, bonuses = (
         [row for row in usual if split_discount(row)[0] in methods]
@@ -85,7 +85,7 @@ def column_groups(results: Results) -> list[tuple[str, list[str]]]:
 
 
 def score_tables(results: Results, findings: Findings) -> list[Table]:
-    """Mean ± std as the paper gives, the published number below."""
+    """Mean ± std as in the paper, with the published number below."""
     found: list[Table] = []
     for title, rows in row_groups(results):
         for words, columns in column_groups(results):
@@ -171,9 +171,9 @@ def best_table(findings: Findings) -> Table:
     ]
     return Table(
         "Best TermPG over best PG",
-        "TermPG, + RS, + Penalty of any discount against all PG variants that ran. The "
-        "relative improvement's interval chooses the best anew in every resample; ▲ "
-        "needs this interval and that of the difference (Welch) to exclude zero. Last "
+        "TermPG, + RS, + Penalty of any discount against all PG variants that ran. "
+        "Every resample for the relative improvement's interval chooses the best again. "
+        "▲ needs this interval and that of the difference (Welch) to exclude zero. Last "
         "columns: what the paper's text claims, and what its table gives.",
         [
             "environment",
@@ -217,7 +217,7 @@ def grid_table(
     caption: str,
     cell: Callable[[str, str], str | None],
 ) -> Table | None:
-    """Rows × columns of one quantity; rows without any are left out."""
+    """Rows × columns of one quantity; empty rows are left out."""
     rows = []
     for row in results.rows:
         words = [

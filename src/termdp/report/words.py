@@ -1,4 +1,4 @@
-"""What the numbers support, in words: nothing is claimed whose interval holds zero."""
+"""Conclusions in words: nothing is claimed if its interval includes zero."""
 
 from termdp.intervals import Interval, difference
 from termdp.pages import counted
@@ -152,14 +152,13 @@ def _oracle_sentence(results: Results) -> str:
     if not clear:
         return (
             "Even an agent that is told the true costs is not clearly better than PG "
-            "(of the same discount, where that ran) on any environment here: "
-            "there is no gap that learning costs could close."
+            "(of the same discount, if that ran) on any environment here. There is no "
+            "gap that learned costs could close."
         )
     return (
         "An agent that is told the true costs is clearly better than PG (of the same "
-        f"discount, where that ran) on {listed(clear)} ({len(clear)} of "
-        f"{counted(len(ran), 'environment')} where one ran): there, learned costs can "
-        "help."
+        f"discount, if that ran) on {listed(clear)}, {len(clear)} of "
+        f"{counted(len(ran), 'environment')}. There, learned costs can help."
     )
 
 
@@ -174,9 +173,8 @@ def _costs_sentence(results: Results) -> str:
         return ""
     words = listed([f"{column_name(c)} {number(v, 2)}" for c, v in found.items()])
     return (
-        f"Correlation of the costs that {_spoken(row)} learned with the true ones: "
-        f"{words}. It "
-        "was told neither the costs nor the bias, only when it was stopped."
+        f"Correlation of the costs that {_spoken(row)} learned with the true costs: "
+        f"{words}. It saw only the stops, never the costs or the bias."
     )
 
 
@@ -193,14 +191,14 @@ def _chance_sentence(findings: Findings) -> str:
 def _gaps_sentence(results: Results) -> str:
     parts = []
     if results.missing:
-        parts.append(f"{results.missing} runs that were asked for are missing")
+        parts.append(f"{results.missing} planned runs are missing")
     if results.thin:
         cells = listed(
             [f"{column_name(c)} / {method_name(r)}" for c, r in results.thin]
         )
         parts.append(
-            "left out, since fewer than two seeds have a return (not run, or no episode "
-            f"ended at last): {cells}"
+            "left out, because fewer than two seeds have a return (not run, or no "
+            f"episode ended in the last tenth): {cells}"
         )
     failures = sum(len(m["failures"]) for m in results.manifests)
     if failures:
@@ -216,7 +214,7 @@ def _gaps_sentence(results: Results) -> str:
 
 
 def _version_sentence(results: Results) -> str:
-    """Settings may have meant something else then."""
+    """Say so if another version made the results: settings may differ in meaning."""
     made_by, here = results.manifests[0]["versions"]["termdp"], version_of("termdp")
     if made_by == here:
         return ""

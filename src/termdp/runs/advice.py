@@ -1,4 +1,4 @@
-"""Words of warning while a run is under way: an observer that no agent can please."""
+"""Warnings during a run about observers that no agent can please."""
 
 import math
 import warnings
@@ -19,7 +19,7 @@ class ObserverWarning(UserWarning):
 
 
 class Adviser:
-    """Looks at the reports between chunks and warns of each thing once."""
+    """Reads the reports between chunks and gives each warning once."""
 
     def __init__(self, params: Any):
         observer = params.observer
@@ -27,7 +27,7 @@ class Adviser:
         self.said: set[str] = set()
 
     def look(self, reports: Reports) -> None:
-        """Warn of what the newest reports `[R, iterations, ...]` show."""
+        """Give the warnings that the newest reports `[R, iterations, ...]` call for."""
         sums = {name: float(np.sum(values)) for name, values in reports.items()}
         if sums["episodes"] < ENOUGH_EPISODES:
             return
@@ -41,16 +41,16 @@ class Adviser:
                 warnings.warn(f"{sentence}; {PAGE}", ObserverWarning, stacklevel=2)
 
     def look_for_stops(self, reports: Reports) -> None:
-        """Warn once of an environment that has told of no stop; all reports so far."""
+        """Warn once if the environment has reported no stop; takes all reports so far."""
         steps = float(np.sum(reports["steps"])) / len(reports["steps"])
         if "no stops" in self.said or steps < PATIENCE:
             return
         self.said.add("no stops")
         if np.sum(reports["stops"]) == 0:
             warnings.warn(
-                f"nobody stopped the agent in the first {steps:,.0f} steps: a stop is "
-                "info['stopped'] = True, which termdp.gym.ObserverWrapper sets; without "
-                "stops there is nothing to learn from them",
+                f"nobody stopped the agent in the first {steps:,.0f} steps, so there is "
+                "nothing to learn costs from: a stop is info['stopped'] = True, which "
+                "termdp.gym.ObserverWrapper sets",
                 ObserverWarning,
                 stacklevel=2,
             )
@@ -62,13 +62,13 @@ class Adviser:
             return ""
         return (
             f"with this bias the observer stops {self.base_rate:.1%} of steps even at no "
-            f"cost, which explains the end of about {min(share, 1.0):.0%} of episodes: a "
-            "larger bias makes it more patient"
+            f"cost, which ends about {min(share, 1.0):.0%} of episodes: a larger bias "
+            "makes it more patient"
         )
 
 
 def base_rate(bias: float, background: float = 0.0) -> float:
-    """Probability of a stop at a step where nothing costs: ρ(−b), and the background."""
+    """Probability of a stop at no cost: ρ(−b) and the background together."""
     logistic = 1.0 / (1.0 + math.exp(min(bias, 700.0)))
     return logistic + background * (1.0 - logistic)
 
@@ -88,12 +88,12 @@ def _constant_cost(sums: dict[str, float]) -> str:
 
 
 def _relief(sums: dict[str, float]) -> str:
-    """Rewards are negative: whoever is stopped early loses less."""
+    """Rewards are negative: an early stop loses less."""
     stops = sums["stops"] / sums["episodes"]
     if sums["reward_sum"] >= 0 or stops < 0.05:
         return ""
     mean = sums["reward_sum"] / sums["steps"]
     return (
-        f"rewards are negative (mean {mean:.3g} a step), so a stop is a relief and an "
-        "agent may seek it: add a constant to the rewards, or use stop_penalty"
+        f"rewards are negative (mean {mean:.3g} a step), so an agent gains by being "
+        "stopped and may seek it: add a constant to the rewards, or use stop_penalty"
     )

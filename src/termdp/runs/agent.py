@@ -1,4 +1,4 @@
-"""An agent that acts: networks, learned costs, a window; no environment, no observer."""
+"""An agent that acts without its environment and observer."""
 
 import dataclasses
 import functools
@@ -40,12 +40,12 @@ MANIFEST = "termdp_agent"
 
 @dataclasses.dataclass(frozen=True)
 class AgentCard:
-    """What an agent looks like, as plain data: enough to build its networks.
+    """The description of an agent as plain data: enough to build its networks.
 
     Attributes:
         spec: the run that it comes from; `seed` is the agent's own.
         method: all numbers of its method.
-        window: steps that the observer was taken to remember.
+        window: steps that the observer was assumed to remember.
         observation_shape: of one observation.
         observation_dtype: of one observation.
         num_actions: of a discrete action; None for a continuous one.
@@ -55,8 +55,8 @@ class AgentCard:
         lstm_size: memory of a recurrent policy.
         costs: settings of the cost networks.
         return_mean: over the last tenth of training; None if unknown.
-        encoding: how a Gymnasium environment's observations become such arrays; None
-            where they are arrays already.
+        encoding: how a Gymnasium environment's observations become arrays; None if they
+            are arrays already.
     """
 
     spec: RunSpec
@@ -86,7 +86,7 @@ class AgentCard:
         return plain
 
     def check(self) -> None:
-        """Refuse what no agent has: for cards read from disk."""
+        """Refuse impossible cards; for those read from disk."""
         kind, _, _, precision = self.torso
         if kind not in NETWORKS or precision not in PRECISIONS:
             raise ValueError(f"expected the torso of a policy, got {self.torso}")
@@ -110,7 +110,7 @@ class AgentCard:
                 raise ValueError("expected an encoding to observations of their shape")
 
     def initial_scale(self) -> ObservationScale | None:
-        """What observations are scaled by before any were seen; None for nothing."""
+        """The scale of observations before any were seen; None for no scaling."""
         if self.encoding is None:
             return None
         return initial_scale(self.encoding.scaling, self.observation_shape)
@@ -162,11 +162,11 @@ def make_card(spec: RunSpec, job: Job, run: int = 0) -> AgentCard:
 
 @struct.dataclass
 class AgentState:
-    """What an agent remembers of its episodes; hand it from one `predict` to the next.
+    """What an agent remembers of its episodes; pass it from one `predict` to the next.
 
     Attributes:
         carry: the memory of a recurrent policy, `[B, ...]`.
-        recent_costs: what learned costs remember, `[..., B]`; None without them.
+        recent_costs: recent learned costs, `[..., B]`; None if no costs are learned.
     """
 
     carry: Any
@@ -174,10 +174,10 @@ class AgentState:
 
 
 class Agent:
-    """A trained policy, and what it learned of the observer.
+    """A trained policy, and what it learned about the observer.
 
-    Made by `termdp.load`, `result.agent()`. It needs nothing of the environment or the
-    observer it was trained with.
+    Made by `termdp.load` and `result.agent()`. It needs neither the environment nor the
+    observer that it was trained with.
 
     Examples:
         >>> import termdp
@@ -202,7 +202,7 @@ class Agent:
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
-        """Set the seed of the actions that are drawn."""
+        """Set the seed for sampling actions."""
         self._key, self._draws = jax.random.key(seed), 0
 
     def __repr__(self) -> str:
@@ -217,7 +217,7 @@ class Agent:
         )
 
     def initial_state(self, num_envs: int = 1) -> AgentState:
-        """The memory at the start of so many episodes."""
+        """The memory at the start of a number of episodes."""
         return initial_memory(self.card, self.actor, num_envs)
 
     def predict(
@@ -231,10 +231,10 @@ class Agent:
 
         Args:
             observation: one observation, or a batch `[B, ...]`.
-            state: what the call before returned; None at the start of episodes.
-            episode_start: `[B]`, true where an episode has just begun: what was
-                remembered of the one before is forgotten there.
-            deterministic: the most probable action instead of a drawn one.
+            state: what the previous call returned; None at the start of episodes.
+            episode_start: `[B]`, true where an episode has just begun; the memory of
+                the previous one is cleared there.
+            deterministic: take the most probable action instead of sampling.
 
         Returns:
             The action (or actions `[B]`), and the state for the next call.
@@ -267,12 +267,12 @@ class Agent:
     def stop_probability(
         self, observation: Any, action: Any, state: AgentState | None = None
     ) -> Any:
-        """How likely the observer stops the agent after this action, as learned.
+        """The learned probability that the observer stops the agent after this action.
 
         Args:
             observation: one observation, or a batch.
-            action: what is done there.
-            state: as `predict` returned it for the step before; None at the start.
+            action: the action taken there.
+            state: what `predict` returned for the previous step; None at the start.
 
         Returns:
             A probability (or `[B]`); None for methods that learn no costs.
@@ -293,8 +293,8 @@ class Agent:
 
         Args:
             path: the file.
-            half: numbers of 16 bits in place of 32: half the size, and probabilities
-                that differ in the third or fourth digit.
+            half: 16-bit numbers instead of 32: half the size; probabilities differ in
+                the third or fourth digit.
         """
         path = Path(path)
         average = None if self.mind.costs is None else self.mind.costs.average
@@ -313,7 +313,7 @@ class Agent:
         return path
 
     def seen(self, observations: Any) -> Any:
-        """What the networks see of observations `[B, ...]`: scaled as in training."""
+        """Observations `[B, ...]` as the networks see them: scaled as in training."""
         return scaled(self.scale, observations)
 
     def _as_given(self, encoding: Encoding, actions: np.ndarray) -> np.ndarray:
@@ -325,7 +325,7 @@ class Agent:
         )
 
     def to_onnx(self, path: str | Path) -> Path:
-        """Write the agent as one ONNX graph, a step of it at a time (docs/export.md)."""
+        """Write the agent as one ONNX graph that computes one step (docs/export.md)."""
         from termdp.runs.export import write_onnx
 
         self._check_can_act()
@@ -353,13 +353,13 @@ class Agent:
         if self.card.method.knows_costs:
             name = self.card.spec.method_name
             raise ValueError(
-                f"expected an agent that acts by itself, got {name}: it needs the "
-                "observer's true costs. Use termdp.evaluate or termdp eval"
+                f"expected an agent that acts without its observer, got {name}: it needs "
+                "the observer's true costs. Use termdp.evaluate or termdp eval"
             )
 
 
 def initial_memory(card: AgentCard, actor: Actor, num_envs: int) -> AgentState:
-    """An agent's memory at the start of so many episodes."""
+    """An agent's memory at the start of a number of episodes."""
     recent = None
     if card.method.learns_costs:
         window = card.method.learner_window(card.window)
@@ -379,7 +379,7 @@ def act(
 ) -> tuple[jax.Array, AgentState]:
     """One step of an agent: a pure function that can be compiled.
 
-    It does for one step what `termdp.runs.collect` does in a loop, with the same parts.
+    It uses the same parts as `termdp.runs.collect`, which does the same in a loop.
 
     Args:
         actor: how the agent acts.
@@ -389,10 +389,10 @@ def act(
         key: random key.
         deterministic: the most probable actions.
         true_window_cost: C so far, `[B]`, for the method that knows it.
-        bias: the observer's b, likewise.
+        bias: the observer's b, for the same method.
 
     Returns:
-        What the environment gets, `[B]`, and the memory after it.
+        The actions for the environment, `[B]`, and the memory after them.
     """
     num_envs = jnp.shape(observations)[0]
     true = jnp.broadcast_to(jnp.asarray(true_window_cost, jnp.float32), (num_envs,))
@@ -461,7 +461,7 @@ def _actor_of(card: AgentCard) -> Actor:
 
 
 def weight_templates(card: AgentCard) -> tuple[Any, Any]:
-    """Shapes of a policy's weights and of its cost ensemble (None without)."""
+    """Shapes of a policy's weights and of its cost ensemble (None if it has none)."""
     actor = _actor_of(card)
     example = jax.ShapeDtypeStruct(card.observation_shape, card.observation_dtype)
 
@@ -489,10 +489,10 @@ def agent_from_arrays(
     """An agent from named arrays.
 
     Args:
-        card: what it looks like.
+        card: its description.
         policy: the policy's weights.
-        costs: the mean cost networks'; empty without.
-        scale: what observations are scaled by; empty without.
+        costs: weights of the averaged cost networks; empty if there are none.
+        scale: the scale of observations; empty if there is none.
     """
     weights, learned = weight_templates(card)
     if learned is not None:
@@ -502,7 +502,7 @@ def agent_from_arrays(
 
 
 def learned_costs(template: Any, average: Any) -> Any:
-    """A cost ensemble that predicts with these parameters and does not learn on."""
+    """A cost ensemble that predicts with these parameters and no longer learns."""
     ready = jnp.ones((), bool)
     return dataclasses.replace(
         template, params=average, average=average, optimiser=(), has_bias=ready
@@ -547,7 +547,7 @@ def read_agent(path: Path) -> Agent:
 def _as_type(
     wanted: type, given: type, arrays: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The arrays of one type as another; the others as they are."""
+    """Convert the arrays of one type to another; leave the others alone."""
     return {
         name: array.astype(wanted) if array.dtype == given else array
         for name, array in arrays.items()

@@ -2,10 +2,9 @@
 
 A checkpoint is a folder `checkpoints/<iteration>` that appears in one rename, after its
 files are on disk: a kill at any moment leaves the last complete one readable. The
-manifest has the digest of every file and of itself: what was changed since is not
-believed, and the newest whole checkpoint serves instead. Nothing here can execute code
-when read. Snapshots hold the policy's weights alone, and all of them stay:
-`snapshots/<steps>.safetensors`.
+manifest has the digest of every file and of itself. A changed checkpoint is rejected, and
+the newest whole one is used instead. Reading one never runs code. Snapshots hold only the
+policy's weights, and all of them are kept: `snapshots/<steps>.safetensors`.
 """
 
 import hashlib
@@ -42,13 +41,13 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a checkpoint is.
+    """The manifest of a checkpoint.
 
     Attributes:
         iteration: how many iterations are done.
         seconds: spent on them.
         compile_seconds: spent on compiling.
-        configuration: all that decides how the run goes on.
+        configuration: everything that decides how the run continues.
         files: the digest of each file.
         digest: of all the above.
     """
@@ -71,7 +70,7 @@ Shapes = Callable[[Manifest], Any]
 
 
 def save(folder: Path, state: Any, reports: Arrays, manifest: Manifest) -> Path:
-    """Write a checkpoint; older ones but the last are removed afterwards.
+    """Write a checkpoint, then remove all older ones but the last.
 
     Args:
         folder: the run's `checkpoints` folder.
@@ -101,7 +100,7 @@ def save(folder: Path, state: Any, reports: Arrays, manifest: Manifest) -> Path:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename before removing: what is half removed must not look complete."""
+    """Rename before removing: a half-removed checkpoint must not look complete."""
     os.replace(path, path.with_name(f".{path.name}.{os.getpid()}.old.draft"))
 
 
@@ -120,7 +119,7 @@ class DamagedError(ValueError):
 def load_latest(folder: Path, shapes: Shapes | None = None) -> Loaded:
     """Arrays, reports and manifest of the newest whole checkpoint.
 
-    A damaged one is passed over with a warning; one that may not be read is an error.
+    A damaged one is skipped with a warning; one without permission to read is an error.
 
     Args:
         folder: the run's `checkpoints` folder.
@@ -150,8 +149,8 @@ def load(path: Path, shapes: Shapes | None = None) -> Loaded:
 
     Args:
         path: the checkpoint.
-        shapes: those of the state that its manifest speaks of: a larger one is not
-            read. It may refuse the manifest.
+        shapes: from the manifest to the shapes of the state; a larger state is not read.
+            It may refuse the manifest.
     """
     manifest = _checked_manifest(path)
     room = MOST_BYTES if shapes is None else bytes_of(shapes(manifest))
@@ -188,7 +187,7 @@ def _checked_manifest(path: Path) -> Manifest:
 
 
 def set_damaged_aside(folder: Path, used: int) -> None:
-    """Rename checkpoints newer than the one in use: they are damaged. None is removed."""
+    """Rename checkpoints newer than the one in use: they are damaged. Keep them all."""
     for path in complete(folder):
         if int(path.name) > used:
             target = path.with_name(path.name + DAMAGED)
@@ -205,7 +204,7 @@ def _digest(path: Path) -> str:
 def planned_snapshots(total: int, count: int) -> tuple[int, ...]:
     """After which of `total` iterations to take `count` snapshots, 0 and all included.
 
-    Policies change most in the beginning, so the distances grow: i²/(count − 1)².
+    Policies change most at the beginning, so the distances grow: i²/(count − 1)².
     """
     if count == 0:
         return ()

@@ -1,7 +1,6 @@
 """Algorithm 2, line 4: play T steps of B environments, on the device.
 
-A rollout is data: what improves a policy with it (`termdp.runs.improve`) does not ask
-who made it.
+A rollout is data: `termdp.runs.improve` does not depend on where it comes from.
 """
 
 from dataclasses import replace
@@ -16,7 +15,7 @@ from termdp.agents.method_params import MethodParams
 from termdp.layers import precompute_weights
 from termdp.runs import cost_features
 
-# A rollout's ends are looked at in this many parts, or in as few as hold them all.
+# Values after ends are computed in at most this many blocks of rows.
 BLOCKS = 16
 
 
@@ -38,7 +37,7 @@ class Rollout:
         truncated: the time limit was reached at t.
         episode_returns: sum of rewards so far, this step included.
         episode_lengths: steps so far, this one included.
-        truth: what the observer really felt; None where nobody knows.
+        truth: true costs and stop probabilities; None if unknown.
     """
 
     inputs: PolicyInput
@@ -58,7 +57,7 @@ class Rollout:
 
     @property
     def ended(self) -> jax.Array:
-        """Some end, of whatever kind."""
+        """Any kind of end."""
         return self.game_over | self.stopped | self.truncated
 
 
@@ -79,16 +78,16 @@ class Truth:
 
 @struct.dataclass
 class RolloutState:
-    """Where B environments stand between two rollouts.
+    """The state of B environments between two rollouts.
 
     Attributes:
         env_states: their states.
         observations: what the agent sees next.
         starts: whether that is an episode's first observation.
         carry: the network's memory.
-        recent_costs: what learned costs remember of this episode, the environments
-            last (`cost_features.empty_memory`); zeros before its start. None when no
-            method of the program learns costs.
+        recent_costs: recent learned costs of this episode, the environments last
+            (`cost_features.empty_memory`); zeros before its start. None if no method of
+            the program learns costs.
         true_window_cost: C so far, `[B]`.
         episode_returns: reward so far.
         episode_lengths: steps so far.
@@ -115,7 +114,7 @@ def initial_rollout_state(
     """B environments at the start of an episode.
 
     Args:
-        actor: whose memory is carried along.
+        actor: the agent's networks, for the shape of their memory.
         env: an observed environment.
         params: its parameters.
         key: random key.
@@ -137,7 +136,7 @@ def initial_rollout_state(
 
 
 class Mind(NamedTuple):
-    """What an agent decides with: weights, learned costs, and its method's numbers."""
+    """What an agent needs to decide: weights, learned costs, its method's numbers."""
 
     weights: Any
     costs: Any
@@ -145,7 +144,7 @@ class Mind(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """Between two steps: where things stand, and what the network made of it."""
+    """Between two steps: the environments' state, and the network's outputs for it."""
 
     state: RolloutState
     cost: jax.Array
@@ -178,13 +177,13 @@ def collect(
 
     Args:
         actor: how the agent acts.
-        mind: what it acts with.
+        mind: its weights, learned costs and numbers.
         env: an observed environment.
         params: its parameters.
-        state: where the environments stand.
+        state: of the environments.
         key: random key.
         num_steps: T.
-        deterministic: take the most probable action instead of drawing one.
+        deterministic: take the most probable action instead of sampling one.
     """
     bias = params.observer.bias
     inputs = PolicyInput(state.observations, _visible_costs(mind, state, bias))
@@ -214,15 +213,15 @@ def collect(
 def values_where(
     actor: Actor, weights: Any, finals: Final, wanted: jax.Array
 ) -> jax.Array:
-    """V of those rows that are wanted, `[T, B]`; 0 elsewhere.
+    """V of the wanted rows, `[T, B]`; 0 elsewhere.
 
-    Ends are few: the wanted rows are put first and the network works on them block by
-    block, as long as there are any, instead of on all rows.
+    Ends are few: the wanted rows are put first, and the network works on them block by
+    block until none are left, instead of on all rows.
     """
     rows = wanted.size
     block = -(-rows // BLOCKS)
     flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), finals)
-    # Padded, so that the last block is whole; those rows are written nowhere.
+    # Padded, so that the last block is whole; the padding is dropped.
     order = jnp.argsort(~wanted.reshape(-1), stable=True)
     order = jnp.pad(order, (0, block * BLOCKS - rows), constant_values=rows)
     count = jnp.sum(wanted)
@@ -308,7 +307,7 @@ def _step(
 
 
 def _begin_anew(state: RolloutState, carry: Any, ended: jax.Array) -> RolloutState:
-    """Where episodes ended, nothing of them is remembered."""
+    """Clear the memory where episodes ended."""
     recent = state.recent_costs
     return replace(
         state,

@@ -1,7 +1,7 @@
 """Sizes and rates of a run, the presets, and the flat names that users give them.
 
 Every number has one name: as flag, as keyword, in a config file and in a run's folder.
-Those of the cost learner begin with `cost_`. The presets are such numbers, too.
+Those of the cost learner begin with `cost_`. Presets use the same names.
 """
 
 import dataclasses
@@ -16,9 +16,9 @@ from termdp.settings import PRECISIONS, check, nearest, number, numbers_of
 
 ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
 NETWORKS = ("auto", "grid", "image", "vector")
-# An observer without a window: what its learner looks back on.
+# The learner's window if the observer has none.
 UNBOUNDED_WINDOW = 64
-# How many times longer segments are where costs of whole episodes are added up.
+# How many times longer segments are if costs add up over whole episodes.
 _LONGER = 4
 
 
@@ -83,9 +83,9 @@ class TrainConfig:
     def for_method(self, method: Method) -> "TrainConfig":
         """The config with the cost learner that a method needs.
 
-        A scorer of whole episodes has one network, and learns from the newest steps as
-        they came: a stop that is kept has its window, not its episode. What it adds up
-        begins with the episode or with the segment, so segments are long.
+        A scorer of whole episodes has one network, and learns from the newest steps in
+        order: a kept stop has its window, not its episode. Its sums begin with the
+        episode or the segment, so segments are long.
         """
         costs = self.costs
         if not method.learns_costs or costs.memory == method.cost_memory:
@@ -101,7 +101,7 @@ class TrainConfig:
         return dataclasses.replace(self, costs=dataclasses.replace(costs, **changes))
 
     def check_method(self, method: Method) -> None:
-        """Refuse a method whose cost learner is another one."""
+        """Refuse a method that needs another cost learner."""
         if method.learns_costs and method.cost_memory != self.costs.memory:
             raise ValueError(
                 f"expected the settings of a cost memory {method.cost_memory!r}, got "
@@ -110,8 +110,8 @@ class TrainConfig:
 
 
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).
-# Advantages look less far than usual (λ 0.8): good for PG and TermPG alike. Costs are
-# regularised less than for fixed data, which is gone through many times.
+# λ is smaller than usual (0.8), which helps both PG and TermPG. Costs are regularised
+# less than for fixed data, which is used many times.
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
@@ -123,9 +123,9 @@ FAST: dict[str, Any] = {
     "cost_keep": "stops",
     "cost_precision": "auto",
 }
-# Where observations are a few numbers of any size, such steps are too large in the end:
-# policies find the errors that the last segments left behind. Chosen on the recommender,
-# seeds 100 to 102. More segments cost little there.
+# For vectors of any scale these steps are too large at the end: policies exploit the
+# errors that the last segments left. Chosen on the recommender, seeds 100 to 102. More
+# segments cost little there.
 FAST_ON_VECTORS: dict[str, Any] = {
     "hidden": 64,
     "cost_rate_decay_steps": 300,
@@ -169,10 +169,10 @@ def make_config(
     Args:
         preset: `fast` or `paper`.
         observation_shape: chooses the networks.
-        window: the longest window that is learned with; None if no costs are learned.
+        window: the longest window of the cost learner; None if no costs are learned.
         algorithm: a name of `ALGORITHMS`, or an `Algorithm`.
-        numbers: what differs from the preset, by flat name; those of methods are left
-            to whoever made the method.
+        numbers: those that differ from the preset, by flat name; numbers of methods are
+            ignored here.
     """
     given = dict(numbers or {})
     kind = network_kind(observation_shape)
@@ -253,7 +253,7 @@ def _with_room_for(window: int, config: TrainConfig) -> TrainConfig:
 
 
 def remembered_steps(observer: Any) -> int:
-    """How far a learner should look back to see what the observer remembers."""
+    """The window that a learner needs to cover the observer's memory."""
     if observer.leak is not None or observer.window is None:
         return UNBOUNDED_WINDOW
     return int(observer.window)
@@ -291,7 +291,7 @@ def split_numbers(
 
     Args:
         numbers: by flat name, as a user gave them.
-        environment_names: what the environment calls its own.
+        environment_names: names of the environment's numbers.
     """
     known = set(environment_names)
     of_run, of_env = {}, {}

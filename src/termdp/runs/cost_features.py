@@ -1,4 +1,4 @@
-"""From learned or true costs to what the policy sees and how the values discount.
+"""From learned or true costs to the policy's inputs and the discounts.
 
 Section 4 of arXiv:2205.15376: the state is augmented by the optimistic accumulated cost
 C, and γ_t = 1 − ρ(C_t − b). With w the learner's window and z the optimistic logit, the
@@ -21,9 +21,9 @@ from termdp.layers import precompute_weights
 from termdp.termination import window_sums
 
 NUM_FEATURES = 2
-# Accumulated costs are of the order of b (6 in the benchmarks): keeps inputs near 1.
+# Accumulated costs are about as large as b (6 in the benchmarks): keeps inputs near 1.
 _SCALE = 5.0
-# Sums over long episodes have no bound, and so far off nothing changes any more.
+# Sums over long episodes have no bound, and beyond this nothing changes.
 _FAR = 50.0
 
 
@@ -46,7 +46,7 @@ class Accumulated:
 
 @struct.dataclass
 class FreshCosts:
-    """What the newest networks make of a rollout.
+    """The newest networks' costs of a rollout.
 
     Attributes:
         accumulated: of each step, `[T, B]` each.
@@ -78,8 +78,8 @@ def visible_costs(
 
     Args:
         method_params: whose method.
-        costs: the ensemble; None where no method of the program learns costs.
-        recent: its memory of the episode; None likewise.
+        costs: the ensemble; None if no method of the program learns costs.
+        recent: its memory of the episode; None in the same case.
         true_window_cost: C so far, `[B]`.
         bias: the observer's b.
     """
@@ -106,7 +106,7 @@ def empty_memory(config: CostConfig, window: int, num_envs: int) -> jax.Array:
 
 
 def so_far(method_params: MethodParams, costs: Any, recent: jax.Array) -> Accumulated:
-    """The learned accumulated cost of the steps that are remembered, `[B]` each."""
+    """The learned accumulated cost of the remembered steps, `[B]` each."""
     if isinstance(costs.network, EpisodeScorer):
         memory = jnp.moveaxis(recent, 0, -1)
         scores: Any = costs.network.apply(_weights(costs), memory, method="score")
@@ -139,7 +139,7 @@ def of_rollout(
     starts: jax.Array,
     ended_last: jax.Array,
 ) -> tuple[FreshCosts, jax.Array]:
-    """C after each step of a rollout, and the memory to go on with.
+    """C after each step of a rollout, and the memory after it.
 
     Args:
         method_params: whose method.
@@ -176,7 +176,7 @@ def prepared(costs: Any, observations: Any, actions: Any) -> Any:
 
 
 def _weights(costs: Any) -> Any:
-    """Weights of the single episode scorer, precomputed ones if there are any."""
+    """Weights of the single episode scorer, precomputed if possible."""
     alone = jax.tree.map(lambda leaf: leaf[0], costs.average.network)
     return costs.variables or {"params": alone}
 

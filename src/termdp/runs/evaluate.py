@@ -1,4 +1,4 @@
-"""A trained agent at work: fresh episodes counted, or one watched closely."""
+"""Evaluate a trained agent: many fresh episodes, or one in detail."""
 
 import dataclasses
 import functools
@@ -122,13 +122,13 @@ def evaluate(
 
     Args:
         agent: an `Agent`, a `Result`, or the folder of a run (all its seeds).
-        env: where: None for what the agent was trained on, an id (also `gym:ID`), a JAX
+        env: None for the environment of training, an id (also `gym:ID`), a JAX
             environment, a Gymnasium environment, or a function that makes one.
-        observer: who watches: None for the one in training (of an id: its own), False
-            for nobody, an `Observer`, or the file of one.
+        observer: an `Observer`, its file, None for the one in training (for an id, the
+            environment's own), or False for no observer.
         episodes: how many, per agent.
-        deterministic: the most probable actions instead of drawn ones.
-        seed: of the evaluation's own randomness.
+        deterministic: take the most probable actions instead of sampling.
+        seed: of the evaluation episodes.
         params: parameters of your own JAX environment.
 
     Examples:
@@ -179,7 +179,7 @@ def evaluate(
 
 
 def agents_of(agent: Agent | Result | str | Path) -> list[Agent]:
-    """The agents that are meant: one, or those of all seeds of a run."""
+    """One agent, or those of all seeds of a run."""
     if isinstance(agent, Agent):
         return [agent]
     if isinstance(agent, Result):
@@ -191,15 +191,15 @@ def agents_of(agent: Agent | Result | str | Path) -> list[Agent]:
 def place_of(
     agent: Agent, env: Any = None, params: Any = None, observer: Any = None
 ) -> tuple[Any, Any]:
-    """Where an agent is to play: an observed environment and its parameters.
+    """The observed environment where an agent plays, and its parameters.
 
-    Never silently another one than in training: what cannot be known is asked for.
+    It is never silently another one than in training: an error asks for what is unknown.
     """
     spec = agent.card.spec
     if params is not None and (env is None or isinstance(env, str)):
         raise ValueError(
-            "expected params only with an environment of your own: change the numbers "
-            "of a listed one with termdp.make, and pass what it returns"
+            "expected params only with your own environment: change the numbers of a "
+            "listed one with termdp.make, and pass what it returns"
         )
     own = observer if isinstance(observer, Observer) else None
     if env is None:
@@ -207,15 +207,15 @@ def place_of(
         for name in ("env", "observer"):
             if name in spec.unserialised and name not in given:
                 raise ValueError(
-                    f"expected {name}=…, since the agent was trained with {name} of "
-                    "your own, which no file can hold"
+                    f"expected {name}=…, since the agent was trained with your own "
+                    f"{name}, which no file can hold"
                 )
         env, params = make_env(spec.with_observer(observer), observer=own)
     elif isinstance(env, str):
         there = RunSpec(env=env, preset=spec.preset).with_observer(observer)
         env, params = make_env(there, observer=own)
     else:
-        # The numbers of training, if it is the environment of training as it was.
+        # Use the numbers of training if it is the same environment.
         same = params is None and getattr(env, "name", None) == spec.env
         numbers = spec.env_numbers if same and observer is None else {}
         there = RunSpec(env=spec.env, env_numbers=numbers, unserialised=("env",))
@@ -227,14 +227,14 @@ def place_of(
 def gymnasium_place_of(
     agent: Agent, env: Any = None, observer: Any = None
 ) -> GymnasiumSource | None:
-    """Where an agent is to play, if that is a Gymnasium environment; else None.
+    """The environment where an agent plays, if it is a Gymnasium one; else None.
 
     Args:
-        agent: who plays.
+        agent: the agent.
         env: `gym:ID`, an environment, a function that makes one, or None for the id that
             the agent was trained on.
-        observer: None for the one in training (nobody where `env` is given), False for
-            nobody further, an `Observer`, or the file of one.
+        observer: an `Observer`, its file, None for the one in training (for no further
+            one if `env` is given), or False for no further one.
     """
     spec = agent.card.spec
     if not is_gymnasium(spec.env if env is None else env):
@@ -242,8 +242,8 @@ def gymnasium_place_of(
     if env is None or env == spec.env:
         if "observer" in spec.unserialised and observer is None:
             raise ValueError(
-                "expected observer=…, since the agent was trained with observer of your "
-                "own, which no file can hold"
+                "expected observer=…, since the agent was trained with your own "
+                "observer, which no file can hold"
             )
         there = spec.with_observer(observer)
     else:
@@ -312,7 +312,7 @@ def _play(
 def play_steps(
     agent: Agent, env: Any, params: Any, key: jax.Array, num_envs: int, num_steps: int
 ) -> Rollout:
-    """Some steps of fresh environments, `[num_steps, num_envs]`, with all there is."""
+    """Steps of fresh environments, `[num_steps, num_envs]`, with everything known."""
     state = _begin(agent, env, params, num_envs, key)
     return _collect(agent.actor, agent.mind, env, params, state, key, num_steps, False)[
         1
@@ -364,16 +364,16 @@ class Watched:
     """One episode, step by step.
 
     Attributes:
-        states: the game's state before each step; a picture, of a Gymnasium environment.
+        states: the game's state before each step; for a Gymnasium environment a picture.
         observations: what the agent saw.
         actions: what it did.
-        rewards: what each step earned.
-        costs: true cost of each step; None where nobody knows it.
-        window_costs: true accumulated cost after each step; likewise.
-        learned_window_costs: the ensemble's mean of it; None without one.
-        stop_probabilities: true; None where nobody knows them.
-        learned_stop_probabilities: the ensemble's; None without one.
-        bias: the observer's b; None where nobody knows it.
+        rewards: the reward of each step.
+        costs: true cost of each step; None if unknown.
+        window_costs: true accumulated cost after each step; None if unknown.
+        learned_window_costs: the ensemble's mean of it; None without an ensemble.
+        stop_probabilities: the true ones; None if unknown.
+        learned_stop_probabilities: the ensemble's; None without an ensemble.
+        bias: the observer's b; None if unknown.
         end: how it ended.
         total: its return.
     """
@@ -400,7 +400,7 @@ def watch_episode(
     limit: int,
     deterministic: bool = False,
 ) -> Watched:
-    """Play one episode of at most `limit` steps and keep everything."""
+    """Play one episode of at most `limit` steps and record everything."""
     state = _begin(agent, env, params, 1, key)
     learns = agent.card.method.learns_costs
     states, observations, actions, rows, estimates = [], [], [], [], []
@@ -444,8 +444,8 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
     """One episode of a Gymnasium environment that draws itself."""
     if env.render_mode != "rgb_array":
         raise ValueError(
-            "expected an environment that draws itself, got one without "
-            "render_mode='rgb_array': make it with that"
+            "expected an environment that can render, got one without "
+            "render_mode='rgb_array': make it with that mode"
         )
     agent.reseed(seed)
     observation, _ = env.reset(seed=seed)

@@ -1,7 +1,7 @@
-"""An agent as one ONNX graph: what it sees and remembers, to what it does next.
+"""An agent as one ONNX graph, from observation and state to action and next state.
 
-The graph is `termdp.runs.agent.act` itself, translated: the same code decides here and
-there. docs/export.md names the inputs and outputs.
+The graph is translated from `termdp.runs.agent.act`, so both decide alike.
+docs/export.md names the inputs and outputs.
 """
 
 import json
@@ -29,19 +29,19 @@ Arrays = Mapping[str, jax.Array]
 
 
 def check_out(path: Path) -> None:
-    """Only what can be written, before any work."""
+    """Refuse a path that cannot be written, before any work."""
     if path.suffix != ".onnx":
         raise ValueError(f"expected a file name ending in .onnx, got {path.name!r}")
     if path.exists():
         raise ValueError(
-            f"expected a file that is not there yet, got {path}: remove it, or name "
+            f"expected a file that does not exist, got {path}: remove it, or name "
             "another"
         )
 
 
 @needs("onnx", "onnx")
 def write_onnx(agent: Agent, path: Path) -> None:
-    """Write the graph and its manifest into one file; whole or not at all."""
+    """Write the graph and its manifest into one file; a failure leaves no file."""
     import onnx
 
     from termdp.onnx_graph import graph_of
@@ -57,7 +57,7 @@ def write_onnx(agent: Agent, path: Path) -> None:
 
 
 def manifest_of(agent: Agent) -> dict[str, Any]:
-    """What the graph is, in the file's metadata."""
+    """The manifest in the file's metadata."""
     card = agent.card
     actions: dict[str, Any] = {"choices": card.num_actions}
     if card.num_actions is None:
@@ -90,7 +90,7 @@ def inputs_of(agent: Agent) -> dict[str, tuple[tuple[int, ...], Any]]:
 
 
 def one_step(agent: Agent, inputs: Arrays) -> dict[str, jax.Array]:
-    """What the graph computes, by name."""
+    """The graph's outputs, by name."""
     drawn: Any = _Drawn(agent.card.distribution)
     actor = replace(agent.actor, distribution=drawn)
     seen = agent.seen(inputs["observation"])
@@ -108,10 +108,10 @@ def one_step(agent: Agent, inputs: Arrays) -> dict[str, jax.Array]:
 
 @dataclass
 class _Drawn:
-    """A distribution that draws with noise from outside, and records its parameters.
+    """A distribution that samples with given noise, and records its parameters.
 
     Noise 0 gives the most probable action. Gumbel noise (discrete) or normal noise
-    (continuous) gives one drawn from the distribution.
+    (continuous) gives a sample from the distribution.
     """
 
     of: Distribution
@@ -147,7 +147,7 @@ def _to_state(named: Arrays) -> AgentState:
 
 
 def _in_float32(agent: Agent) -> Agent:
-    """The same agent, whatever precision is fastest here."""
+    """The same agent in float32, whatever precision is fastest on this machine."""
     card = replace(
         agent.card,
         torso=(*agent.card.torso[:3], "float32"),

@@ -1,10 +1,10 @@
-"""A run on disk: what it is, versions, metrics, checkpoints, summary.
+"""A run on disk: specification, versions, metrics, checkpoints, summary.
 
-DIR/config.json        the run's `RunSpec`, its numbers, what its agent looks like
+DIR/config.json        the run's `RunSpec`, its numbers, its agent's description
 DIR/metrics.jsonl      one line per seed and iteration
 DIR/checkpoints/…      see `termdp.runs.checkpoint`
-DIR/snapshots/…        policies on the way, if asked for
-DIR/observer.safetensors    a copy of the observer, if one from a file watches
+DIR/snapshots/…        policies kept during training, if asked for
+DIR/observer.safetensors    a copy of the observer, if it came from a file
 DIR/summary.json       results, written when the run is complete
 """
 
@@ -54,10 +54,10 @@ class RunFolder:
         """Begin a run; an existing folder is left alone.
 
         Args:
-            path: where.
-            spec: what was asked for.
-            card: what its agent looks like.
-            numbers: all numbers of the run, settled.
+            path: the folder.
+            spec: the run's specification.
+            card: description of its agent.
+            numbers: all final numbers of the run.
         """
         check_unbegun(path)
         record = {"format": FORMAT, "numbers": numbers}
@@ -85,7 +85,9 @@ class RunFolder:
             "versions": versions(),
         }
         folder.metrics.touch()
-        write_json(folder.config, record)  # last: with it the run has begun
+        write_json(
+            folder.config, record
+        )  # Written last: the run has begun once it exists.
         return folder
 
     @classmethod
@@ -98,11 +100,11 @@ class RunFolder:
         return folder, spec
 
     def numbers(self) -> dict[str, Any]:
-        """All numbers of the run, settled."""
+        """All final numbers of the run."""
         return dict(self._record().numbers)
 
     def card(self) -> AgentCard:
-        """What the run's agent looks like."""
+        """The description of the run's agent."""
         return self._record().agent
 
     def _record(self) -> "Record":
@@ -153,7 +155,7 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def set_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Let the file hold these lines alone: those written after a checkpoint go.
+        """Keep only these lines in the file: drop those written after a checkpoint.
 
         Lines that were lost or changed are restored, with a warning.
         """
@@ -173,7 +175,7 @@ class RunFolder:
             draft.write_bytes(wanted)
 
     def was_trained(self) -> bool:
-        """Whether anything but checkpoints shows that the run was under way."""
+        """Whether anything but checkpoints shows that the run had begun."""
         has_metrics = self.metrics.exists() and self.metrics.stat().st_size > 0
         others = (self.summary, self.path / "snapshots")
         return has_metrics or any(path.exists() for path in others)
@@ -194,16 +196,16 @@ def _as_lines(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def check_unbegun(path: Path) -> None:
-    """Refuse a folder that has something in it."""
+    """Refuse a folder that is not empty."""
     if not _is_unbegun(path):
         raise ValueError(
             f"expected a new folder for the run, but {path} exists: choose another "
-            f"--out, or go on with `termdp train --resume {path}`"
+            f"--out, or continue with `termdp train --resume {path}`"
         )
 
 
 def _is_unbegun(path: Path) -> bool:
-    """Whether a run may start in a folder: it holds nothing but a kill's leftovers."""
+    """Whether a run may start in a folder: it is empty but for leftovers of a kill."""
     if is_unused(path):
         return True
     if not path.is_dir() or not (path / LOCK).exists():

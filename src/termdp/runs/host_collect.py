@@ -1,9 +1,9 @@
-"""Algorithm 2, line 4, where the environment is not JAX: the device's part of a rollout.
+"""Algorithm 2, line 4, for environments that are not JAX: the device's part of a rollout.
 
-The host steps the environments and asks, once per step, for the actions of all copies:
-one compiled call, which also notes on the device what the update needs later. Nothing
-but observations and actions travels in between. At the end the host hands over rewards
-and ends, and the rollout is the same data as `termdp.runs.collect` makes.
+The host steps the environments. Once per step it asks for the actions of all copies: one
+compiled call, which also keeps on the device what the update needs later. Only
+observations and actions travel in between. At the end the host passes rewards and ends,
+and the rollout has the same form as that of `termdp.runs.collect`.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ from termdp.runs.observation_scale import ObservationScale, scaled, updated
 
 @struct.dataclass
 class Notes:
-    """What T steps leave on the device, `[T, B, ...]`.
+    """What the device keeps of T steps, `[T, B, ...]`.
 
     Attributes:
         inputs: o_t as the networks saw it, and the cost features acted on.
@@ -38,7 +38,7 @@ class Notes:
         dist_params: parameters of the action distribution.
         values: V(o_t).
         final_costs: cost features after the step, before any reset.
-        carries: the network's memory after the step, likewise.
+        carries: the network's memory after the step, before any reset.
     """
 
     inputs: PolicyInput
@@ -51,12 +51,12 @@ class Notes:
 
 @struct.dataclass
 class Present:
-    """Where the agent stands in its B episodes between two steps.
+    """The agent's state in its B episodes between two steps.
 
     Attributes:
         carry: the network's memory.
-        recent_costs: what learned costs remember; None without them.
-        scale: what observations are scaled by; None for nothing.
+        recent_costs: recent learned costs; None if no costs are learned.
+        scale: the scale of observations; None for no scaling.
         step: t.
     """
 
@@ -70,7 +70,7 @@ class Fixed(NamedTuple):
     """What does not change during a rollout.
 
     Attributes:
-        mind: what the agent acts with.
+        mind: the agent's weights, learned costs and numbers.
         first_cost: cost features at the start of an episode, `[B, 2]`.
         keys: random keys, one per step.
     """
@@ -84,8 +84,8 @@ class Heard(NamedTuple):
     """What the host learned from T steps of the environments, `[T, B, ...]`.
 
     Attributes:
-        finals: encoded observations after each step, before any reset; those of steps
-            at which nothing ended are not looked at.
+        finals: encoded observations after each step, before any reset; used only for
+            steps at which an episode ended.
         starts: first steps of episodes.
         rewards: r_t.
         game_over: the game itself ended at t.
@@ -94,7 +94,7 @@ class Heard(NamedTuple):
         episode_returns: sum of rewards so far, this step included.
         episode_lengths: steps so far, this one included.
         truth: costs, window costs and stop probabilities, `[T, 3, B]`; None if unknown.
-        observations: encoded, what the agent sees next, `[B, ...]`.
+        observations: what the agent sees next, encoded, `[B, ...]`.
     """
 
     finals: Any
@@ -112,7 +112,7 @@ class Heard(NamedTuple):
 def blank(
     num_steps: int, num_envs: int, observations: np.ndarray, has_truth: bool
 ) -> Heard:
-    """Room for what is heard, filled in step by step."""
+    """Empty arrays for what the host records, step by step."""
     shape = (num_steps, num_envs)
     no, zeros = np.zeros(shape, bool), np.zeros(shape, np.float32)
     return Heard(
@@ -137,7 +137,7 @@ def begin(
     key: jax.Array,
     num_steps: int,
 ) -> tuple[Fixed, Notes, Present]:
-    """Before the first step: weights prepared for a loop, keys drawn, pages blank."""
+    """Before the first step: prepare the weights, draw keys, make empty notes."""
     num_envs = state.starts.shape[0]
     observations = state.observations
     no_cost = jnp.zeros((num_envs, cost_features.NUM_FEATURES))
@@ -172,15 +172,15 @@ def step(
 
     Args:
         actor: how the agent acts.
-        counts: whether the scale counts what is seen.
-        fixed: what it acts with.
+        counts: whether the scale is updated with these observations.
+        fixed: what does not change during the rollout.
         notes: of this rollout.
-        present: where the agent stands.
+        present: the agent's state.
         observations: encoded, `[B, ...]`.
         ended: whose episode ended in the step before, `[B]`.
 
     Returns:
-        What the environments get, `[B, ...]`; notes and memory after the step.
+        The actions for the environments, `[B, ...]`; notes and memory after the step.
     """
     mind, scale, at = fixed.mind, present.scale, present.step
     if counts and scale is not None:
@@ -221,7 +221,7 @@ def finish(
     first_carry: Any,
     heard: Heard,
 ) -> tuple[RolloutState, Rollout]:
-    """The rollout, and where the environments stand after it."""
+    """The rollout, and the environments' state after it."""
     scale = present.scale
     ended = heard.game_over | heard.stopped | heard.truncated
     final_cost = _visible(mind, present.recent_costs, first_cost)

@@ -1,11 +1,11 @@
-"""Training where the environment is not JAX: the host steps it, the device learns.
+"""Training for environments that are not JAX: the host steps them, the device learns.
 
-The same states, reports and `improve` as in `termdp.runs.program`. Runs take turns: while
+States, reports and `improve` are those of `termdp.runs.program`. Runs take turns: while
 the device improves one of them, the host plays the next.
 
-The environments themselves cannot be saved. After a resume they begin new episodes;
-networks, optimiser, learned costs and what they learn from, observation scale, random
-keys and counts go on as they were.
+The environments themselves cannot be saved. After a resume they begin new episodes.
+Networks, optimiser, learned costs and their data, observation scale, random keys and
+counts continue unchanged.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from termdp.runs.program import Job, initial_memory, make_recipe, state_at
 
 @dataclasses.dataclass
 class Standing:
-    """Where the copies of one run stand, on the host.
+    """The state of one run's copies, on the host.
 
     Attributes:
         observations: what the agent sees next, encoded.
@@ -47,7 +47,7 @@ class Standing:
 
 
 class HostProgram:
-    """A job on a Gymnasium environment, with the face of `TrainProgram`."""
+    """A job on a Gymnasium environment, with the interface of `TrainProgram`."""
 
     def __init__(self, job: Job):
         self.job = job
@@ -104,7 +104,7 @@ class HostProgram:
         return dataclasses.replace(state, observation_scale=scale)
 
     def compile_all(self, most_iterations: int) -> None:
-        """Compile all parts, by running each once on a state that is thrown away."""
+        """Compile all parts by running each once on a throw-away state."""
         began = time.perf_counter()
         state = self._apart(self.init())[0]
         config, encoding = self.job.config, self.source.encoding
@@ -142,7 +142,7 @@ class HostProgram:
         return unpack(np.asarray(reports), self._shapes)
 
     def close(self) -> None:
-        """Close the environments that were made for this."""
+        """Close the environments that this program made."""
         self.source.close()
         self._standing = {}
 
@@ -157,7 +157,7 @@ class HostProgram:
     def collect(
         self, run: int, state: TrainState
     ) -> tuple[Fixed, Notes, Present, Heard]:
-        """Play a rollout: what the device noted of it, and what the host heard."""
+        """Play a rollout: what the device kept of it, and what the host recorded."""
         copies = self.source.copies(run, self.job.config.num_envs)
         if run not in self._standing:
             iteration = int(state.iteration)
@@ -224,8 +224,8 @@ class HostProgram:
 def stand(copies: Copies, seed: int, iteration: int) -> Standing:
     """All copies at the start of new episodes.
 
-    Their seed follows from the run's and from how far it is: after a resume the episodes
-    are new ones, not those of the beginning again.
+    Their seed depends on the run's seed and its progress, so that a resumed run does not
+    repeat its first episodes.
     """
     drawn = np.random.SeedSequence([seed, iteration]).generate_state(1)[0]
     observations = copies.reset(int(drawn) % (2**31 - copies.num_envs))
@@ -241,7 +241,7 @@ def stand(copies: Copies, seed: int, iteration: int) -> Standing:
 def play(
     copies: Copies, actions: np.ndarray, now: Standing, heard: Heard, at: int
 ) -> Standing:
-    """One step of all copies; what is heard goes into row `at`."""
+    """One step of all copies; records go into row `at`."""
     played = copies.step(actions)
     ended = played.ended
     returns = np.where(now.ended, 0.0, now.returns) + played.rewards

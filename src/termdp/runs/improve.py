@@ -1,7 +1,7 @@
 """Algorithm 2, lines 5–11 (arXiv:2205.15376): from a rollout to a better policy.
 
-A pure function of the training state and a rollout. It knows no environment, so it takes
-rollouts from wherever they come. Every method is this one with other numbers: see
+A pure function of the training state and a rollout. It does not know the environment, so
+it takes rollouts from anywhere. Every method is this function with other numbers: see
 `termdp.agents.methods`.
 """
 
@@ -36,7 +36,7 @@ class Recipe:
         learner: how the agent acts and its optimiser.
         config: sizes and rates.
         learns_costs: whether some method of the program does.
-        num_iterations: of a run, as planned.
+        num_iterations: planned iterations of a run.
         has_reference: whether the methods have an unobserved phase, or keep a policy.
     """
 
@@ -49,18 +49,17 @@ class Recipe:
 
 @struct.dataclass
 class TrainState:
-    """Everything that training changes: saved, it resumes training exactly.
+    """Everything that training changes; enough to resume exactly.
 
     Attributes:
-        key: of all randomness to come.
+        key: for all later randomness.
         iteration: how many are done.
-        rollout_state: where the environments stand.
+        rollout_state: the environments' state.
         policy: the agent.
-        costs: the cost ensemble; None when no method of the program learns costs.
-        experience: what it learns from; None likewise.
-        shaping: what rules on rewards remember.
-        observation_scale: what observations are scaled by; None where they are taken
-            as they are.
+        costs: the cost ensemble; None if no method of the program learns costs.
+        experience: its training data; None in the same case.
+        shaping: the state of rules that change rewards.
+        observation_scale: the scale of observations; None for no scaling.
     """
 
     key: jax.Array
@@ -87,8 +86,8 @@ def improve(
         recipe: networks, optimiser, sizes.
         method_params: the method.
         state: before the rollout.
-        rollout: what was played.
-        rollout_state: where the environments stand after it.
+        rollout: the steps played.
+        rollout_state: the environments' state after it.
         key: random key of this iteration's updates.
 
     Returns:
@@ -131,7 +130,7 @@ def improve(
 
 
 def in_units_of_rewards(scale: ValueScale, rollout: Rollout) -> Rollout:
-    """The rollout with true values, where the network gave them on its own scale."""
+    """The rollout with values on the scale of rewards instead of the network's."""
     return replace(
         rollout,
         values=to_values(scale, rollout.values),
@@ -175,7 +174,7 @@ def recompute_costs(
     recent: jax.Array | None,
     rollout: Rollout,
 ) -> tuple[FreshCosts | None, jax.Array | None]:
-    """C after each step by the fresh networks, and the memory to go on with."""
+    """C after each step by the fresh networks, and the memory after it."""
     if costs is None or recent is None:
         return None, None
     executed = recipe.learner.distribution.executed(rollout.actions)
@@ -224,8 +223,8 @@ def step_discounts(
     """γ_t = discount × (1 − ρ(z_t) if dynamic), 0 where nothing follows.
 
     1 − ρ(z_t) is the dynamic discount of section 4.2, arXiv:2205.15376. A truncation
-    always bootstraps; a stop does unless the method cuts there; the game's own end
-    never does, except for the method that ignores all ends.
+    always bootstraps. A stop does, unless the method cuts there. The game's own end never
+    does, except for methods that ignore all ends.
     """
     survival = _survival(method_params, rollout, fresh)
     dynamic = jnp.where(method_params.dynamic_discount > 0, survival, 1.0)
@@ -241,7 +240,7 @@ def step_discounts(
 def _survival(
     method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
 ) -> jax.Array:
-    """1 − P(stop) of each step: as learned, or true for the method that knows it."""
+    """1 − P(stop) of each step: learned, or true for the method that knows it."""
     learned = None if fresh is None else dynamic_discount(fresh.accumulated.logit)
     if rollout.truth is None:
         return jnp.ones_like(rollout.rewards) if learned is None else learned

@@ -1,4 +1,4 @@
-"""Where progress goes besides `metrics.jsonl`: TensorBoard and Weights & Biases."""
+"""Progress to TensorBoard and Weights & Biases, besides `metrics.jsonl`."""
 
 import contextlib
 import time
@@ -11,7 +11,7 @@ Log = Callable[[Any], None]
 
 @contextlib.contextmanager
 def open_all(args: Any, out: Path) -> Iterator[Log]:
-    """A function that hands each `Progress` to the loggers that were asked for."""
+    """A function that passes each `Progress` to the requested loggers."""
     makers = []
     if args.tensorboard:
         makers.append(tensorboard_log)

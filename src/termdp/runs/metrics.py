@@ -1,7 +1,7 @@
-"""What an iteration reports: sums that add up over iterations, means computed later.
+"""The report of an iteration: sums that add up over iterations; means come later.
 
 Nearly everything here is a sum or a count, so that the summary of a run (its last tenth)
-is the sum of its iterations' reports and never a mean of means.
+adds up its iterations' reports and never takes a mean of means.
 """
 
 import math
@@ -19,7 +19,7 @@ Metrics = dict[str, jax.Array]
 Reports = dict[str, np.ndarray]
 
 CALIBRATION_BINS = 10
-# What every summary has, of a run or of a part of it, and of results on disk.
+# The names in every summary: of a run, of a part of it, and in results on disk.
 COST_NAMES = (
     *("cost_mae", "cost_rmse", "cost_corr", "window_cost_mae"),
     *("calibration_error", "brier", "bias", "dead_members"),
@@ -29,7 +29,7 @@ SUMMARY_NAMES = (
     "discount_mean",
     *COST_NAMES,
 )
-# What the updates said last; not summed.
+# Values of the last update; not summed.
 LATEST_NAMES = ("cost_loss", "policy_loss", "value_loss", "entropy", "kl", "kl_coef")
 
 
@@ -63,13 +63,13 @@ def of_iteration(rollout: Rollout, fresh: FreshCosts | None) -> Metrics:
 
 
 def _summed(terms: dict[str, jax.Array]) -> Metrics:
-    """Each term `[T, B]` summed up; together, since each sum alone is a program more."""
+    """The sum of each term `[T, B]`, computed together: one kernel instead of many."""
     stacked = jnp.stack([term.astype(jnp.float32) for term in terms.values()])
     return dict(zip(terms, jnp.sum(stacked, axis=(1, 2)), strict=True))
 
 
 def troubles(observations: Any, learned: Any) -> Metrics:
-    """How many numbers are not finite, in what was seen and in what was learned."""
+    """How many numbers are not finite, in the rollout and in the parameters."""
     return {
         "bad_observations": _not_finite(observations),
         "bad_parameters": _not_finite(learned),
@@ -85,10 +85,10 @@ def _not_finite(tree: Any) -> jax.Array:
 
 
 def _against_stops(rollout: Rollout, fresh: FreshCosts) -> tuple[Metrics, Metrics]:
-    """How well the learned probabilities fit the stops that came.
+    """How well the learned probabilities fit the actual stops.
 
     Returns:
-        Terms to be summed, `[T, B]` each, and what is no such sum.
+        Terms to be summed, `[T, B]` each, and values that are not such sums.
     """
     # Steps on which the game itself ended could not have been stops.
     labelled = ~rollout.game_over
@@ -148,10 +148,10 @@ def summarise(reports: Reports, method: Method) -> dict[str, Any]:
 
     Args:
         reports: by name, `[iterations, ...]`.
-        method: of the run; a program may learn costs for the runs beside it.
+        method: of the run; its program may learn costs for other runs only.
 
     Returns:
-        All of `SUMMARY_NAMES`; None where nothing is known.
+        All of `SUMMARY_NAMES`; None for unknown ones.
     """
     sums = {name: values.sum(axis=0) for name, values in reports.items()}
     episodes = float(sums["episodes"])
@@ -196,7 +196,7 @@ def _of_learned_costs(reports: Reports, sums: dict[str, Any]) -> dict[str, Any]:
 
 
 def _root_mean_square_error(sums: dict[str, Any]) -> float:
-    """ℓ2 error per step: root of the mean squared difference to the true cost."""
+    """ℓ2 error per step: root of the mean squared difference from the true cost."""
     squares = sums["true_cost_sq"] - 2 * sums["cost_product"] + sums["cost_guess_sq"]
     return math.sqrt(max(float(squares) / float(sums["steps"]), 0.0))
 

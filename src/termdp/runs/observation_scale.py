@@ -1,8 +1,8 @@
-"""Observations on the scale of 1, by the mean and variance of what was seen.
+"""Scale observations to about 1, by the mean and variance of those seen so far.
 
-Gymnasium's vectors come in any unit. Training counts what it sees and shows it to the
-networks as `scaled`; an agent is saved with the numbers of its last step and does the
-same, with nothing else in between.
+Gymnasium's vectors come in any unit. Training updates the scale with every observation,
+and the networks see the result of `scaled`. An agent is saved with the scale of its last
+step and applies it in the same way.
 """
 
 from typing import Any
@@ -11,19 +11,19 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-# What is so far from the mean says no more than that it is far.
+# Clip: how far an outlier is beyond this does not matter.
 FAR = 10.0
 _LEAST_VARIANCE = 1e-8
 
 
 @struct.dataclass
 class ObservationScale:
-    """What observations are scaled by.
+    """The scale of observations.
 
     Attributes:
         mean: of each number of an observation.
-        variance: likewise.
-        count: observations that both were made of.
+        variance: of each number of an observation.
+        count: number of observations in both.
     """
 
     mean: jax.Array
@@ -32,10 +32,9 @@ class ObservationScale:
 
 
 def scaled(scale: ObservationScale | None, observations: Any) -> Any:
-    """(o − mean) / √(variance + 10⁻⁸), within ±10; as they are without a scale.
+    """(o − mean) / √(variance + 10⁻⁸), clipped to ±10; unchanged without a scale.
 
-    This is all that stands between an (encoded) observation `[..., *shape]` and the
-    networks.
+    Nothing else is done to an (encoded) observation `[..., *shape]` before the networks.
     """
     if scale is None:
         return observations
@@ -44,7 +43,7 @@ def scaled(scale: ObservationScale | None, observations: Any) -> Any:
 
 
 def initial_scale(kind: str, shape: tuple[int, ...]) -> ObservationScale | None:
-    """The scale before anything was seen: of pixels, or of vectors of a shape.
+    """The first scale: for pixels, or for vectors of a shape.
 
     Args:
         kind: `none`, `running` or `pixels`.
@@ -60,7 +59,7 @@ def initial_scale(kind: str, shape: tuple[int, ...]) -> ObservationScale | None:
 def updated(scale: ObservationScale, observations: jax.Array) -> ObservationScale:
     """The scale after some more observations `[B, *shape]`.
 
-    Means and variances of both parts are joined exactly (Chan et al., 1979).
+    Means and variances of both parts are combined exactly (Chan et al., 1979).
     """
     new = jnp.float32(observations.shape[0])
     total = scale.count + new

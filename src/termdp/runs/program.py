@@ -1,9 +1,9 @@
 """Many iterations, many runs, one compiled program.
 
-Runs (methods × seeds) are the leading axis of everything. On an accelerator `vmap` makes
-one program of them; on the CPU they follow one another in one program (`lax.map`), so
-that a run has the same bits whatever runs beside it. A loop on the device runs a chunk of
-iterations without coming back to Python.
+Runs (methods × seeds) are the leading axis of everything. On an accelerator, `vmap` runs
+them in parallel. On the CPU, they follow one another in one program (`lax.map`), so that
+a run's bits do not depend on the other runs. A loop on the device runs a chunk of
+iterations without returning to Python.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ from termdp.runs.cost_features import NUM_FEATURES, empty_memory
 from termdp.runs.improve import Recipe, TrainState, improve
 from termdp.runs.metrics import Metrics, Reports, pack, unpack
 
-RUNS = "runs"  # the axis that devices share
+RUNS = "runs"  # the axis that is split over devices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Job:
         methods: one method per run.
         seeds: one seed per run.
         config: sizes and rates.
-        num_iterations: how long the runs are.
-        run_params: parameters of each run, where their observers differ in numbers;
-            None if `params` serve all.
+        num_iterations: length of the runs.
+        run_params: parameters of each run, if their observers differ in numbers; None
+            if all use `params`.
     """
 
     env: Any
@@ -76,7 +76,7 @@ class Job:
 
     @property
     def max_window(self) -> int:
-        """The longest learner's window among the methods."""
+        """The longest window of the methods' cost learners."""
         pairs = zip(self.methods, self.windows, strict=True)
         return max(method.learner_window(window) for method, window in pairs)
 
@@ -87,7 +87,7 @@ class Job:
 
 
 def make_recipe(job: Job) -> Recipe:
-    """Put together what is fixed when training is compiled."""
+    """Collect what is fixed when training is compiled."""
     kinds = {method.program for method in job.methods}
     if len(kinds) > 1:
         words = ", ".join(sorted(kind or "plain" for kind in kinds))
@@ -127,7 +127,7 @@ def initial_state(
 
 
 def initial_memory(recipe: Recipe, max_window: int) -> jax.Array | None:
-    """What learned costs remember before the first step; None without them."""
+    """The empty memory of learned costs; None if no costs are learned."""
     if not recipe.learns_costs:
         return None
     return empty_memory(recipe.config.costs, max_window, recipe.config.num_envs)
@@ -140,9 +140,9 @@ def state_at(
 
     Args:
         recipe: networks, optimiser, sizes.
-        rollout_state: where they stand.
-        keys: random keys: of what is to come, of the policy, of the cost networks.
-        max_window: the longest window that is learned with.
+        rollout_state: of its environments.
+        keys: random keys: for training, for the policy, for the cost networks.
+        max_window: the longest window of the cost learners.
     """
     config, learner = recipe.config, recipe.learner
     key, key_policy, key_costs = keys
@@ -198,7 +198,7 @@ def train_iteration(
 
 
 class TrainProgram:
-    """A job, compiled: `init` its runs, then `advance` them chunk by chunk.
+    """A compiled job: `init` its runs, then `advance` them chunk by chunk.
 
     Args:
         job: what to train.
@@ -211,10 +211,10 @@ class TrainProgram:
         self.recipe = make_recipe(job)
         self._mesh = _mesh_of(devices, len(job.seeds))
         first = (devices or jax.devices())[0]
-        # Side by side nothing is gained on a CPU, and sums depend on how many there are.
+        # On a CPU, vmap gains nothing, and sums would depend on the number of runs.
         self._one_by_one = first.platform == "cpu"
         self.method_params = self._spread(job.method_params())
-        # None where all runs see the same: then the parameters are constants.
+        # None if all runs have the same parameters: then these are constants.
         self.params = self._spread(job.run_params and _stacked(job.run_params))
         self._compiled: dict[int, Any] = {}
         self._start: Any = jax.jit(self._over_runs(self._start_run))
@@ -225,7 +225,7 @@ class TrainProgram:
     def init(self) -> TrainState:
         """States of all runs, `[R, ...]`."""
         keys = self._keys()
-        # Whoever asks for the shapes alone (`jax.eval_shape`) traces.
+        # `jax.eval_shape` traces this too.
         traced = self._compiled_start is None or isinstance(keys, jax.core.Tracer)
         start = self._start if traced else self._compiled_start
         states: TrainState = start(keys, self.params)
@@ -236,7 +236,7 @@ class TrainProgram:
         return jax.eval_shape(self.init)
 
     def compile_all(self, most_iterations: int) -> None:
-        """Compile `init` and the chunk, the small program beside the large one."""
+        """Compile `init` and the chunk at the same time."""
         began = time.perf_counter()
         if self._compiled_start is None:
             with ThreadPoolExecutor(1) as beside:
@@ -268,7 +268,7 @@ class TrainProgram:
     ) -> tuple[TrainState, jax.Array]:
         """Run a chunk of iterations of all runs in one call to the device.
 
-        A program that was compiled for more iterations serves for fewer.
+        A program compiled for more iterations also runs fewer.
 
         Returns:
             The new states and the reports, packed: see `unpack`.
@@ -288,7 +288,7 @@ class TrainProgram:
         return unpack(np.asarray(reports), self._shapes)
 
     def compile(self, most_iterations: int) -> Any:
-        """The compiled chunk; ahead of use, so that compilation can be timed apart."""
+        """The compiled chunk; compiled ahead of use, so that compilation can be timed."""
         if most_iterations not in self._compiled:
             placed: dict[str, Any] = {}
             if self._mesh is not None:
@@ -317,7 +317,7 @@ class TrainProgram:
         def run(
             state: TrainState, method: MethodParams, params: Any, count: jax.Array
         ) -> Any:
-            # Traced once: the loop below finds what asking for the shapes has traced.
+            # Traced once: the loop below reuses the trace made for the shapes.
             @jax.jit
             def one(state: TrainState, method: MethodParams, params: Any) -> Any:
                 params = self.job.params if params is None else params
@@ -338,7 +338,7 @@ class TrainProgram:
         return self._over_runs(run, shared=1)(states, method, params, count)
 
     def _over_runs(self, function: Any, shared: int = 0) -> Any:
-        """The function of one run, for all: each device maps over its own share.
+        """A function of one run, for all runs: each device maps over its own share.
 
         Its last `shared` arguments are the same for all runs.
         """
@@ -376,7 +376,7 @@ class TrainProgram:
 
 
 def _stacked(rows: Sequence[Any]) -> Any:
-    """Trees of one structure as one, the runs first."""
+    """Trees of one structure stacked into one, the runs first."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for whoever looks: in terminals and notebooks, not in log files."""
+"""A progress bar in terminals and notebooks, but not in log files."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ from termdp.runs.runner import Progress
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """A function of `Progress` that draws a bar; None where nobody looks."""
+    """A function of `Progress` that draws a bar; None outside of these."""
     console = Console(stderr=True)
     if not (console.is_terminal or _in_notebook()):
         yield None

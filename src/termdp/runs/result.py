@@ -1,4 +1,4 @@
-"""What a run leaves in Python's hands: a summary, curves, an agent."""
+"""The result of a run in Python: a summary, curves, agents."""
 
 import dataclasses
 from pathlib import Path
@@ -19,14 +19,14 @@ from termdp.runs.spec import RunSpec
 def agent_of_run(
     spec: RunSpec, job: Job, state: TrainState, run: int, return_mean: float | None
 ) -> Agent:
-    """The agent that one run of a job has come to.
+    """The agent of one run of a job.
 
     Args:
-        spec: what the run was asked for.
-        job: the run and those beside it.
+        spec: the run's specification.
+        job: the run and those trained with it.
         state: of all of them, `[R, ...]`.
-        run: which.
-        return_mean: what it earned at last; None if unknown.
+        run: index of the run.
+        return_mean: return over the last tenth of training; None if unknown.
     """
     card = make_card(spec, job, run).of_seed(job.seeds[run], return_mean)
     mine = (state.policy, state.costs, state.observation_scale)
@@ -40,10 +40,10 @@ class Result:
     """A finished (or interrupted) run.
 
     Attributes:
-        summary: what `summary.json` says; None if interrupted.
+        summary: the content of `summary.json`; None if interrupted.
         rows: one dictionary per seed and iteration, as in `metrics.jsonl`;
             `pandas.DataFrame(result.rows)` makes a table of them.
-        spec: what was asked for.
+        spec: the run's specification.
         program: the compiled program.
         state: the final state, `[seeds, ...]`.
         folder: where the run is on disk, if anywhere.
@@ -58,7 +58,7 @@ class Result:
 
     @classmethod
     def of(cls, runner: Runner, spec: RunSpec) -> "Result":
-        """What a runner has come to."""
+        """The result of a runner."""
         assert runner.state is not None
         summary = None
         if runner.taken == runner.total:

@@ -1,8 +1,8 @@
 """The loop on the host: compile, start, advance in chunks, check, save, report.
 
-Training, benchmarks and the demo all run here. The device works in chunks of iterations;
-between them the host checks that all is finite, writes metrics and checkpoints, and calls
-`on_progress`. Reading is one chunk behind, so that the device never waits for the host.
+Training, benchmarks and the demo all run here. The device works in chunks of iterations.
+Between them the host checks that all numbers are finite, writes metrics and checkpoints,
+and calls `on_progress`. The host reads one chunk behind, so that the device never waits.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from termdp.runs.metrics import LATEST_NAMES, Reports, summarise
 from termdp.runs.program import Job, TrainProgram
 
 CHECKPOINT_SECONDS = 120.0
-CHUNK_SECONDS = 20.0  # how long Ctrl-C and a due checkpoint may have to wait
+CHUNK_SECONDS = 20.0  # how long Ctrl-C and a due checkpoint may wait
 CHUNKS = 50
 
 
@@ -37,7 +37,7 @@ class Progress:
 
     Attributes:
         step: steps per seed so far.
-        steps: steps per seed in all.
+        steps: total steps per seed.
         seconds: since training began, compilation excluded.
         make_rows: makes `rows`.
     """
@@ -54,19 +54,19 @@ class Progress:
 
 
 class Runner:
-    """Runs of a compiled program, from where they stand to their end.
+    """Trains the runs of a compiled program from their present state to the end.
 
     Args:
         program: what to run.
         folder: where to save; None keeps nothing.
-        snapshots: how many policies to keep on the way.
-        prepare: changes the first state (a start from another run); None for nothing.
-        on_progress: a function of `Progress`; None for nobody.
-        should_stop: asked between chunks.
+        snapshots: how many policies to keep during training.
+        prepare: changes the first state (to start from another run), or None.
+        on_progress: a function of `Progress`, or None.
+        should_stop: called between chunks; True stops.
         checkpoint_seconds: time between checkpoints.
-        advise: warn of observers that no agent can please.
-        raise_troubles: raise an error when a run is no longer finite; otherwise it is
-            noted in `troubles` and the other runs go on.
+        advise: warn about observers that no agent can please.
+        raise_troubles: raise an error when a run is no longer finite; otherwise note it
+            in `troubles` and continue the other runs.
     """
 
     def __init__(  # noqa: PLR0913 - all but two by name
@@ -97,7 +97,7 @@ class Runner:
         self.adviser = Adviser(program.job.params) if advise else None
         self.state: TrainState | None = None
         self.done = 0  # iterations sent to the device
-        self.taken = 0  # iterations whose reports are here
+        self.taken = 0  # iterations whose reports were read
         self.seconds = 0.0
         self.compile_seconds = 0.0
         self._pending: Any = None
@@ -105,11 +105,11 @@ class Runner:
 
     @property
     def job(self) -> Job:
-        """What is run."""
+        """The job."""
         return self.program.job
 
     def run(self) -> TrainState:
-        """Train until the end, or until `should_stop` says so; the final state."""
+        """Train until the end or until `should_stop` returns True; returns the state."""
         state = self.begin()
         saved = self._looked = time.perf_counter()
         while self.done < self.total and not self.should_stop():
@@ -174,14 +174,14 @@ class Runner:
         """Without a checkpoint a run may only begin if nothing was trained before."""
         if folder.was_trained():
             raise ValueError(
-                f"expected checkpoints in {folder.checkpoints}, but they are gone while "
-                "other files show that the run was under way: it cannot go on. Put them "
+                f"expected checkpoints in {folder.checkpoints}, but they are gone, while "
+                "other files show that the run had begun: it cannot continue. Put them "
                 "back, or train from the start in another folder"
             )
         folder.set_metrics([])
 
     def _check_reports(self, iteration: int) -> None:
-        """As many reports as iterations, of as many runs."""
+        """Check the number of reports: as many as iterations, and of all runs."""
         runs = len(self.job.seeds)
         for name, values in self.reports.items():
             if values.shape[:2] != (runs, iteration):
@@ -191,7 +191,7 @@ class Runner:
                 )
 
     def _next_count(self) -> int:
-        """Iterations until the host looks again: one first, to see how long it takes."""
+        """Iterations of the next chunk: first one, to measure its time."""
         affordable = 1 if self._pace is None else int(CHUNK_SECONDS / self._pace)
         return min(self.chunk, self.total - self.done, max(1, affordable))
 
@@ -246,7 +246,7 @@ class Runner:
         ]
 
     def row(self, run: int, first: int, last: int) -> dict[str, Any]:
-        """What one run did from one iteration to another."""
+        """The metrics of one run from one iteration to another."""
         part = {name: values[run, first:last] for name, values in self.reports.items()}
         row = {
             "step": last * self.job.config.rollout_size,
@@ -295,7 +295,7 @@ class Runner:
         return bool(self.snapshots) and self.snapshots[0] <= self.done
 
     def _take_snapshot(self, state: TrainState) -> None:
-        """Keep the policy if one of the planned moments has come."""
+        """Keep the policy if a snapshot is due."""
         if self.folder is None or not self._snapshot_is_due():
             return
         self.snapshots = [at for at in self.snapshots if at > self.done]
@@ -306,12 +306,12 @@ class Runner:
 
 
 def chunk_length(total: int) -> int:
-    """Iterations per call to the device at most: a fiftieth."""
+    """At most this many iterations per call to the device: a fiftieth of the run."""
     return max(1, total // CHUNKS)
 
 
 def joined(before: Reports, new: Reports) -> Reports:
-    """Reports `[R, iterations, ...]` one after the other."""
+    """Concatenated reports `[R, iterations, ...]`."""
     if not before:
         return new
     return {
@@ -320,7 +320,7 @@ def joined(before: Reports, new: Reports) -> Reports:
 
 
 def configuration(job: Job) -> dict[str, Any]:
-    """Everything that a resumed run must have in common, as plain data."""
+    """Everything that must be the same in a resumed run, as plain data."""
     method = job.methods[0]
     return {
         **flat_numbers(method, job.config),
@@ -336,8 +336,8 @@ def check_same_configuration(before: dict[str, Any] | None, job: Job) -> None:
     if differing:
         raise ValueError(
             "expected to resume with the configuration that the run began with, got "
-            f"another {', '.join(differing)}: go on from Python with what it was begun "
-            "with, or with the version of termdp in its config.json"
+            f"another {', '.join(differing)}: continue from Python with the original "
+            "objects, or with the version of termdp in its config.json"
         )
 
 

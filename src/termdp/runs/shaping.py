@@ -1,9 +1,8 @@
-"""What a method makes of the rewards, and what it keeps for that between iterations.
+"""How a method changes the rewards, and what it remembers for that.
 
 Section 5 and appendix E of arXiv:2205.15376 (penalties, bonus), and the rules of other
-methods (docs/rivals.md). A method is data here, too: which rule holds is decided by
-traced numbers, so methods share a program. Only a policy kept for reference is static:
-programs without such a method do not carry it.
+methods (docs/rivals.md). Traced numbers choose the rule, so methods share a program. Only
+a policy kept for reference is static: programs that need none do not carry it.
 """
 
 from dataclasses import replace
@@ -18,13 +17,13 @@ from termdp.agents.update import Learner
 from termdp.runs.collect import Rollout
 from termdp.runs.cost_features import FreshCosts
 
-# With such a bias nobody is ever stopped.
+# With this bias nobody is ever stopped.
 _PATIENCE = 1e9
 
 
 @struct.dataclass
 class ShapingState:
-    """What rules on rewards remember of a run, scalars.
+    """The state of the reward rules of a run; scalars.
 
     Attributes:
         reward_min: smallest reward so far, at most 0.
@@ -32,9 +31,9 @@ class ShapingState:
         value_max: largest value or reward so far, at least 0.
         multiplier: λ.
         pending_cost: Σ of costs since an episode last ended.
-        observed: whether the observer watches; never undone, however long a run is.
-        reference: weights of the policy at the end of that phase; None in programs
-            without such a method.
+        observed: whether the observer watches; once true, it stays true.
+        reference: weights of the policy at the end of the unobserved phase; None in
+            programs that need none.
     """
 
     reward_min: jax.Array
@@ -52,12 +51,12 @@ def initial(reference: Any = None) -> ShapingState:
     return ShapingState(
         *(zero, zero, zero, zero, zero),
         observed=jnp.asarray(reference is None),
-        # A copy: the first step is told to reuse the memory of each.
+        # A copy: the first step may overwrite the memory of each.
         reference=jax.tree.map(jnp.copy, reference),
     )
 
 
-# ---- an unobserved phase, and the policy that it leaves behind ------------------------
+# ---- an unobserved phase, and the policy at its end -----------------------------------
 
 
 def begin_iteration(
@@ -67,7 +66,7 @@ def begin_iteration(
     iteration: jax.Array,
     num_iterations: int,
 ) -> ShapingState:
-    """Observed after ⌊share · N⌋ iterations, and then for ever.
+    """Observed after ⌊share · N⌋ iterations, and from then on.
 
     The policy with which the observed phase begins is kept as the reference.
 
@@ -76,7 +75,7 @@ def begin_iteration(
         state: before the iteration.
         policy: the policy's weights now.
         iteration: how many are done.
-        num_iterations: N, of the run as planned.
+        num_iterations: N, as planned for the run.
     """
     due = iteration >= jnp.floor(method_params.unobserved_share * num_iterations)
     begins = due & ~state.observed
@@ -120,7 +119,7 @@ def updated(
     rollout: Rollout,
     fresh: FreshCosts | None,
 ) -> ShapingState:
-    """What is remembered after a rollout, whose own rewards are shaped with it."""
+    """The state after a rollout; this rollout's rewards are already shaped with it."""
     return with_multiplier(
         method_params,
         with_extremes(state, rollout.rewards, rollout.values),
@@ -150,7 +149,7 @@ def minmax_penalty(state: ShapingState) -> jax.Array:
 
 
 def stop_costs(fresh: FreshCosts) -> jax.Array:
-    """−log(1 − ρ(z_t)), written so that it keeps its digits."""
+    """−log(1 − ρ(z_t)), without loss of precision."""
     return jax.nn.softplus(fresh.accumulated.logit)
 
 
@@ -162,8 +161,8 @@ def with_multiplier(
 ) -> ShapingState:
     """λ ← max(0, λ + η·(J − limit)), J the learned cost per episode that ended.
 
-    A rollout in which no episode ended says nothing of J: its cost waits for the next
-    one in which some did.
+    If no episode ended in a rollout, J is unknown: its cost is kept for the next rollout
+    in which one ends.
     """
     if fresh is None:
         return state
@@ -193,8 +192,8 @@ def shaped_rewards(
 ) -> jax.Array:
     """r_t − p on a stop − α·C_optimistic + α·U(C) − β·KL − λ·cost, over 1 + λ.
 
-    Without the task's r_t, or with the reward of a stop replaced, where the method says
-    so. Dividing keeps values on the scale of the rewards, however large λ grows.
+    Some methods leave out the task's r_t, or replace the reward of a stop. The division
+    keeps values on the scale of the rewards, however large λ grows.
     """
     rewards = method_params.reward_factor * rollout.rewards
     rewards = rewards - method_params.stop_penalty * rollout.stopped

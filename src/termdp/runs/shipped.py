@@ -1,7 +1,7 @@
 """Agents that come with the package, by name: `termdp.load("breakout/termpg")`.
 
 Each is a file of `agent.save` under `termdp/shipped`, made by `tools/ship_agents.py`,
-which also writes down in `cards.json` how it was trained and how it plays.
+which also records in `cards.json` how it was trained and how well it plays.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class ShippedAgent:
 
     Attributes:
         name: environment and method, as `termdp.load` takes it.
-        command: what trained it.
+        command: the command that trained it.
         seed: its seed.
-        steps: decisions it learned from.
+        steps: steps of its training.
         commit: of the code that trained it.
-        episodes: fresh ones, played by its policy under the observer.
+        episodes: number of fresh episodes that it played under the observer.
         return_mean: over these episodes.
         return_low: lower end of the mean's 95% interval.
         return_high: upper end.
@@ -46,17 +46,17 @@ class ShippedAgent:
 
 
 def shipped_agents() -> list[ShippedAgent]:
-    """The cards of all of them."""
+    """The cards of all agents."""
     path = FOLDER / CARDS
     return read_json(path, list[ShippedAgent]) if path.exists() else []
 
 
 def agent_path(path: str | Path) -> Path:
-    """Where an agent is: a file or folder of the user's, or one that is shipped.
+    """The path of an agent: the user's file or folder, or a shipped one.
 
     Args:
-        path: a path, or a shipped agent's name such as "breakout/termpg". What exists
-            on disk comes first.
+        path: a path, or a shipped agent's name such as "breakout/termpg". A path that
+            exists comes first.
     """
     path = Path(path)
     if path.exists():

@@ -1,4 +1,4 @@
-"""A run as one piece of data, from a command, a call or a file to the compiled job."""
+"""The specification of a run as data, and the job made from it."""
 
 import dataclasses
 import json
@@ -50,17 +50,17 @@ UNSERIALISED = ("env", "observer", "algorithm")
 
 @dataclasses.dataclass(frozen=True)
 class RunSpec:
-    """What somebody asked for; enough to repeat the run, save what is `unserialised`.
+    """What the user asked for: enough to repeat the run, except what is `unserialised`.
 
     Attributes:
         env: id of the environment, or the name of the user's own.
         method: name of the method, or a `Method`.
         preset: `fast` or `paper`.
-        algorithm: how the policy is improved: `ppo`, `a2c`, or the name of the user's.
-        observer: None for the environment's own, False for nobody, or a file.
-        init_from: a run (or agent file) whose policy and costs are begun with.
-        numbers: what differs from method and preset, by flat name.
-        env_numbers: the environment's and its observer's own, as `termdp.make` takes.
+        algorithm: `ppo`, `a2c`, or the name of the user's own.
+        observer: None for the environment's own, False for no observer, or a file.
+        init_from: a run (or agent file) whose policy and costs the run starts from.
+        numbers: those that differ from method and preset, by flat name.
+        env_numbers: numbers of the environment and its observer, for `termdp.make`.
         unserialised: which of `env`, `observer`, `algorithm` were Python objects, which
             no file can hold.
     """
@@ -68,15 +68,17 @@ class RunSpec:
     env: str
     method: str | Method = "termpg"
     steps: int = number(1_000_000, "Steps per seed.", least=1, most=10**15)
-    seeds: int = number(1, "How many seeds, run side by side.", least=1, most=4096)
-    seed: int = number(0, "The first of them.", least=0, most=2**32 - 1)
+    seeds: int = number(
+        1, "How many seeds, trained at the same time.", least=1, most=4096
+    )
+    seed: int = number(0, "The first seed.", least=0, most=2**32 - 1)
     preset: str = "fast"
     algorithm: str = "ppo"
     observer: str | bool | None = None
     init_from: str | None = None
     snapshots: int = number(
         0,
-        "Policies to keep on the way, from the first to the last.",
+        "Policies to keep during training, the first and the last included.",
         least=0,
         most=MOST_SNAPSHOTS,
     )
@@ -101,13 +103,13 @@ class RunSpec:
 
     @property
     def method_name(self) -> str:
-        """For people and summaries."""
+        """The method's name for tables and summaries."""
         return self.method if isinstance(self.method, str) else "custom"
 
     def with_observer(self, observer: Any) -> "RunSpec":
-        """The same run under another observer: None keeps it, else as `make` takes it.
+        """The same run under another observer, as for `make`; None keeps the old one.
 
-        What was changed in the observer before does not carry over to another one.
+        Changed numbers of the old observer do not carry over.
         """
         if observer is None:
             return self
@@ -122,7 +124,7 @@ class RunSpec:
         )
 
     def resolved_method(self, env_id: str | None = None) -> Method:
-        """The method with its numbers settled."""
+        """The method with its final numbers."""
         changes = {n: v for n, v in self.numbers.items() if n in METHOD_NUMBERS}
         if isinstance(self.method, str):
             method = find_method(self.method, **changes)
@@ -136,7 +138,7 @@ class RunSpec:
         return plain
 
     def check_plain(self) -> None:
-        """Refuse what no run has that was written down: for specs read from disk."""
+        """Refuse impossible specifications; for those read from disk."""
         for name, value in {**self.numbers, **self.env_numbers}.items():
             if not isinstance(value, bool | int | float | str | None):
                 raise ValueError(f"expected {name} to be a number or a word")
@@ -172,11 +174,11 @@ def make_spec(
     Args:
         env: an id, or an environment.
         method: a name or a `Method`.
-        config: further numbers: a `TrainConfig`, a mapping, or a TOML or JSON file.
+        config: other numbers: a `TrainConfig`, a mapping, or a TOML or JSON file.
         algorithm: a name, or an `Algorithm`.
         observer: None, False, a file, or an `Observer`.
-        numbers: of the run and of its environment, by flat name; they win over `config`.
-        **others: further fields of `RunSpec`.
+        numbers: of the run and its environment, by flat name; they override `config`.
+        **others: other fields of `RunSpec`.
     """
     if not isinstance(method, str | Method):
         raise ValueError(
@@ -313,7 +315,7 @@ def _toml_line(name: str, value: Any) -> str:
 
 
 def environment_names(env: Any) -> list[str]:
-    """What can be changed in an environment and its observer, by name."""
+    """The numbers that can be changed in an environment and its observer, by name."""
     if is_gymnasium(env):
         return names_of(env)
     if isinstance(env, str):
@@ -341,21 +343,21 @@ def make_env(
 ) -> tuple[Any, Any]:
     """The environment of a run with its observer, and its parameters.
 
-    Where nobody watches, somebody does who never stops: all runs have the same form.
+    Without an observer, one that never stops is put in, so that all runs look alike.
 
     Args:
         spec: the run.
         env: the user's own environment; None if the spec has an id.
         params: parameters of that environment; None for its defaults.
-        observer: the user's own `Observer`; None if the spec says who watches.
+        observer: the user's own `Observer`; None if the spec has it.
     """
     watcher = spec.observer if observer is None else observer
     if env is not None:
         return _own_env(spec, env, params, watcher)
     if params is not None:
         raise ValueError(
-            "expected params only with an environment of your own: give numbers of a "
-            "listed one by name (bias=…, window=…)"
+            "expected params only with your own environment: give numbers of a listed "
+            "one by name (bias=…, window=…)"
         )
     overrides = dict(spec.env_numbers)
     if spec.preset == "paper" and find(spec.env).paper_image:
@@ -367,13 +369,13 @@ def make_env(
 def _own_env(spec: RunSpec, env: Any, params: Any, watcher: Any) -> tuple[Any, Any]:
     if isinstance(watcher, str):
         raise ValueError(
-            "expected an Observer for an environment of your own, got a file: read it "
-            "with termdp.load_observer"
+            "expected an Observer for your own environment, got a file: read it with "
+            "termdp.load_observer"
         )
     if params is None:
         params = getattr(env, "default_params", None)
     if watcher is not None and isinstance(env, ObservedEnvironment):
-        # Another observer, or none: that of before goes.
+        # Another observer, or none: remove the old one.
         env, params = env.game_env, params.game
     if isinstance(watcher, Observer):
         env, params = observe(env, watcher), ObservedParams(params, watcher)
@@ -405,7 +407,7 @@ def make_job(
     observer: Any = None,
     algorithm: Any = None,
 ) -> Job:
-    """The job of a run: its environment, method and sizes settled.
+    """The job of a run: its environment, method and sizes.
 
     Args:
         spec: the run.
@@ -451,13 +453,13 @@ def _gymnasium_job(
     if observer is None and spec.observer is False:
         raise ValueError(
             "expected no observer=False (--no-observer) with a Gymnasium environment: it "
-            "says itself who is stopped (info['stopped']). Leave it out"
+            "reports its own stops (info['stopped']). Leave it out"
         )
     source = make_source(spec, env, observer)
     window = spec.env_numbers.get("window")
     if window is None and source.observer is not None:
         window = remembered_steps(source.observer)
-    # Who really watches is not known: this one only says how far back to look.
+    # The real observer is unknown: this one only gives the window.
     watcher = Observer(_no_cost, window=30 if window is None else window, bias=1e9)
     copies = source.own_copies or (COPIES if source.can_copy() else 1)
     copies = spec.numbers.get("num_envs", copies)
@@ -489,7 +491,7 @@ def make_source(
     Args:
         spec: the run.
         env: the user's own environment, or a function; None if the spec has an id.
-        observer: the user's own `Observer`; None if the spec says who watches.
+        observer: the user's own `Observer`; None if the spec has it.
     """
     if observer is None and isinstance(spec.observer, str):
         observer = load_observer(spec.observer)
@@ -501,7 +503,7 @@ def make_source(
 
 
 def check_gymnasium_method(method: Method, name: str) -> None:
-    """Refuse methods that need more than a Gymnasium environment says."""
+    """Refuse methods that need more than a Gymnasium environment reports."""
     if method.knows_costs:
         raise ValueError(
             f"expected a method that learns from stops alone, got {name}: a Gymnasium "
@@ -510,24 +512,24 @@ def check_gymnasium_method(method: Method, name: str) -> None:
     if method.has_reference:
         raise ValueError(
             f"expected a method without an unobserved phase, got {name}: the observer of "
-            "a Gymnasium environment cannot be sent away"
+            "a Gymnasium environment cannot be switched off"
         )
 
 
 def check_unserialised(spec: RunSpec, given: list[str]) -> None:
-    """A run needs again what was given to it from Python, and nothing else."""
+    """Check that the Python objects of a run, and no others, are given again."""
     for name in UNSERIALISED:
         if (name in given) == (name in spec.unserialised):
             continue
         has = "its own" if name in spec.unserialised else "no own"
         call = ", ".join(f"{n}=…" for n in spec.unserialised) or "nothing of your own"
         raise ValueError(
-            f"expected what the run was begun with, which has {has} {name}: go on from "
-            f"Python, with {call}"
+            f"expected what the run began with, which has {has} {name}: "
+            f"continue from Python, with {call}"
         )
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's and JAX's numbers as Python's, which can be written down."""
+    """NumPy's and JAX's numbers as Python's, for JSON."""
     is_number = isinstance(value, np.generic | np.ndarray | jax.Array)
     return value.item() if is_number and np.ndim(value) == 0 else value

@@ -73,22 +73,24 @@ def train(  # noqa: PLR0913 - what users give by name
             environment, or a function that makes one of the last two.
         method: a name (`termdp methods`) or a `Method`.
         steps: steps per seed; 1,000,000 unless given here or in `config`.
-        seeds: how many seeds, run side by side; 1 unless given.
-        seed: the first of them; 0 unless given.
+        seeds: how many seeds, trained at the same time; 1 unless given.
+        seed: the first seed; 0 unless given.
         preset: `fast` (unless given) or `paper`.
-        config: all of these and further numbers: a `TrainConfig`, a mapping, or a TOML
-            or JSON file.
-        observer: who watches: None for the environment's own observer, False for
-            nobody, an `Observer`, or the file of one.
+        config: these and other numbers: a `TrainConfig`, a mapping, or a TOML or JSON
+            file.
+        observer: an `Observer`, its file, None for the environment's own, or False for
+            no observer.
         params: parameters of your own environment; None for its defaults.
-        init_from: a run's folder (or an agent's file) to begin with: its policy, and
-            its cost networks where both learn costs. Seeds are taken in turn.
-        algorithm: `ppo`, `a2c`, or an `Algorithm` of your own.
-        snapshots: policies to keep on the way, from the first to the last.
+        init_from: a run's folder (or an agent's file) to start from: its policy, and
+            its cost networks if both learn costs. Its seeds are used in turn.
+        algorithm: `ppo`, `a2c`, or your own `Algorithm`.
+        snapshots: how many policies to keep during training, the first and the last
+            included.
         out: a folder for metrics, checkpoints and summary; None keeps nothing.
         on_progress: a function of `Progress`, called between chunks; None draws a bar in
             terminals and notebooks, False nothing.
-        should_stop: asked between chunks; the run can be resumed afterwards.
+        should_stop: called between chunks; if it returns True, the run stops and can be
+            resumed.
         checkpoint_seconds: time between checkpoints.
         **numbers: of method, algorithm, sizes, cost learner (`cost_…`), or environment
             (`window`, `bias`, …). `termdp train --print-config` lists them.
@@ -152,18 +154,18 @@ def resume(  # noqa: PLR0913 - likewise
     should_stop: Callable[[], bool] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Result:
-    """Go on with a run from its last checkpoint, to the same end bit for bit (CPU).
+    """Continue a run from its last checkpoint; on the CPU it ends with the same bits.
 
-    With more `steps` it goes on beyond the planned end. Rates that fall over a run then
-    go on as in a run of that length: after 1M of now 2M steps, at half the first rate.
+    With more `steps` it continues beyond the planned end. Falling rates then continue as
+    in a run of the new length: after 1M of now 2M steps, at half the first rate.
 
     Args:
         path: the run's folder.
-        steps: steps per seed in all; None for as many as the run was begun with.
-        env: your own environment, if the run was begun with one.
+        steps: total steps per seed; None for the planned number.
+        env: your own environment, if the run has one.
         params: its parameters.
-        observer: your own observer, likewise.
-        algorithm: your own algorithm, likewise.
+        observer: your own observer, if the run has one.
+        algorithm: your own algorithm, if the run has one.
         on_progress: as for `train`.
         should_stop: as for `train`.
         checkpoint_seconds: as for `train`.
@@ -172,8 +174,8 @@ def resume(  # noqa: PLR0913 - likewise
     folder, spec = RunFolder.open(Path(path))
     if steps is not None and steps < spec.steps:
         raise ValueError(
-            f"expected at least the {spec.steps} steps that the run in {path} was begun "
-            f"with, got {steps}"
+            f"expected at least the {spec.steps} steps that were planned for the run in "
+            f"{path}, got {steps}"
         )
     longer = spec if steps is None else dataclasses.replace(spec, steps=steps)
     program = make_program(make_job(longer, env, params, observer, algorithm))
@@ -192,13 +194,13 @@ def resume(  # noqa: PLR0913 - likewise
 
 
 def make_program(job: Job) -> TrainProgram | HostProgram:
-    """What trains a job: on the device alone, or with the host at the environment."""
+    """The program that trains a job: on the device, or with environments on the host."""
     is_gymnasium = isinstance(job.env, GymnasiumSource)
     return HostProgram(job) if is_gymnasium else TrainProgram(job)
 
 
 def check_checkpoint_seconds(seconds: Any) -> None:
-    """Refuse times that no clock shows; 0 saves after every chunk."""
+    """Refuse impossible times; 0 saves after every chunk."""
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not 0 <= seconds <= MOST_SECONDS:
         raise ValueError(
@@ -238,9 +240,9 @@ def _run(
 
 
 def load(path: str | Path, seed: int | None = None) -> Agent:
-    """A trained agent: of a run's folder, of a file of `agent.save`, or a shipped one.
+    """A trained agent: from a run's folder, a file of `agent.save`, or the package.
 
-    It needs no code of the environment or the observer that it was trained with.
+    It needs neither the code of the environment nor that of the observer.
 
     Args:
         path: the folder, the file, or a name that `termdp agents` lists.
@@ -301,7 +303,7 @@ def load_agents(path: Path) -> list[Agent]:
 
 
 def _last_returns(reports: Mapping[str, np.ndarray], run: int) -> float | None:
-    """Mean return over the last tenth of what was trained."""
+    """Mean return over the last tenth of the training so far."""
     if "episodes" not in reports:
         return None
     last = max(1, reports["episodes"].shape[1] // 10)
@@ -333,7 +335,7 @@ def _start_from(
         policy = dataclasses.replace(state.policy, params=weights)
         costs = state.costs
         if average is not None:
-            # Two copies: the first step is told to reuse the memory of each.
+            # Two copies: the first step may overwrite the memory of each.
             costs = dataclasses.replace(
                 costs,
                 params=jax.tree.map(jnp.copy, average),

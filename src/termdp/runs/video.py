@@ -1,4 +1,4 @@
-"""Moving pictures of an episode: the game, and under it what the observer felt."""
+"""Films of an episode: the game, and below it costs and stop probabilities."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from termdp.runs.evaluate import Watched
 
 COST, TRUE, LEARNED = "#f6c453", "#ff6b6b", "#5ab0ff"
 SUFFIXES = (".gif", ".mp4")
-MOST_BIAS = 1000.0  # beyond it nobody ever stops
+MOST_BIAS = 1000.0  # larger biases count as never stopping
 
 
 def check_suffix(path: Path) -> None:
-    """Only what can be written."""
+    """Refuse formats that cannot be written."""
     if path.suffix not in SUFFIXES:
         raise ValueError(
             f"expected a file name ending in .gif or .mp4, got {path.name!r}"
@@ -32,8 +32,8 @@ def episode_scene(
         watched: the episode.
         env_id: of the game.
         game: the game.
-        title: who plays.
-        per_step: pictures of a step; None for as many as there are.
+        title: the agent's name.
+        per_step: pictures per step; None for all.
     """
     entry = find(env_id)
     draw = entry.drawer(game)
@@ -52,7 +52,7 @@ def episode_scene(
 
 
 def gymnasium_scene(watched: Watched, title: str) -> Scene:
-    """An episode of an environment that drew itself."""
+    """An episode of an environment that renders its own pictures."""
     return _scene(watched, watched.states, title, 1)
 
 
@@ -62,7 +62,7 @@ def _scene(watched: Watched, pictures: list[Any], title: str, per_step: int) -> 
 
 
 def panels(watched: Watched) -> list[Panel]:
-    """Costs (with b) and the stop probability: what is known of them."""
+    """Curves of costs (with b) and stop probabilities, as far as known."""
     if watched.bias is not None and watched.bias > MOST_BIAS:
         return []
     accumulated = _curves(watched.learned_window_costs, watched.window_costs)
@@ -112,7 +112,7 @@ def _save_mp4(path: Path, film: Film, fps: float) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
     image = axes.imshow(first, interpolation="nearest")
-    even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"  # the format knows no odd sizes
+    even = "pad=ceil(iw/2)*2:ceil(ih/2)*2"  # the format needs even sizes
     writer = animation.FFMpegWriter(
         fps=round(fps), extra_args=["-pix_fmt", "yuv420p", "-vf", even]
     )

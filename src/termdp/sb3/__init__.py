@@ -1,4 +1,4 @@
-"""With Stable-Baselines3: TermPG as one of its algorithms, our games as its VecEnv.
+"""For Stable-Baselines3: TermPG as one of its algorithms, our games as its VecEnv.
 
 Needs the extra `sb3`. See docs/sb3.md.
 """

@@ -49,7 +49,7 @@ def joined(observations: np.ndarray, cost: np.ndarray) -> Any:
 def ends(ended: np.ndarray, infos: Any) -> tuple[np.ndarray, np.ndarray]:
     """Which environments were stopped, and in which the game itself ended.
 
-    Game over goes before stopped, stopped before truncated.
+    Game over wins over stopped, and stopped over truncated.
     """
     stopped, game_over = np.zeros_like(ended), np.zeros_like(ended)
     for i in np.flatnonzero(ended):
@@ -63,13 +63,13 @@ def ends(ended: np.ndarray, infos: Any) -> tuple[np.ndarray, np.ndarray]:
 class AccumulatedCost(VecEnvWrapper):
     """Puts the learned accumulated cost into the observations of a `VecEnv`.
 
-    `TermPG` puts it around its environment by itself; `model.wrap(env)` does it for
-    another one. Windows are kept per environment. `terminal_observation` has the cost
-    of the state that would have followed.
+    `TermPG` wraps its own environment automatically; `model.wrap(env)` wraps another one.
+    Windows are kept per environment. `terminal_observation` has the cost of the state
+    that would have followed.
 
     Args:
         venv: the environments.
-        learner: whose costs; None until an algorithm attaches its own.
+        learner: the cost learner; None until an algorithm attaches its own.
     """
 
     def __init__(self, venv: VecEnv, learner: CostLearner | None = None):
@@ -85,7 +85,7 @@ class AccumulatedCost(VecEnvWrapper):
         self._memory_before: Any = None
 
     def reset(self) -> VecEnvObs:
-        """Begin episodes; nothing is remembered."""
+        """Begin episodes with an empty memory."""
         learner = self._learner()
         self._observations = self._kept(self.venv.reset())
         self._memory = learner.empty_memory(self.num_envs)
@@ -93,11 +93,11 @@ class AccumulatedCost(VecEnvWrapper):
         return self.shown()
 
     def shown(self) -> Any:
-        """The present observations, with what the newest networks make of the past."""
+        """The present observations, with costs by the newest networks."""
         return joined(self._observations, self._learner().features(self._memory))
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep the actions: costs are of what was seen and done."""
+        """Keep the actions: costs need both observation and action."""
         self._actions = np.array(actions)
         self.venv.step_async(actions)
 
@@ -123,7 +123,7 @@ class AccumulatedCost(VecEnvWrapper):
         return joined(self._observations, cost), rewards, ended, infos
 
     def begin_recording(self) -> None:
-        """Keep the steps that follow."""
+        """Record the steps from now on."""
         self._rows, self._memory_before = [], self._memory
 
     def recorded(self) -> Recorded:
@@ -134,7 +134,7 @@ class AccumulatedCost(VecEnvWrapper):
         return Recorded(self._memory_before, *columns)
 
     def go_on_with(self, memory: Any) -> None:
-        """What is remembered, by newer networks."""
+        """Recompute the memory with newer networks."""
         self._memory = memory
 
     def _kept(self, observations: Any) -> np.ndarray:
@@ -143,7 +143,7 @@ class AccumulatedCost(VecEnvWrapper):
     def _learner(self) -> CostLearner:
         if self.learner is None:
             raise ValueError(
-                "expected costs that a model learns, got none: use model.wrap(env)"
+                "expected the costs of a model, got none: use model.wrap(env)"
             )
         return self.learner
 
@@ -153,7 +153,7 @@ class AccumulatedCostWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructo
 
     Args:
         env: the environment, with or without an observer.
-        learner: whose costs, `model.cost_learner`.
+        learner: the cost learner, `model.cost_learner`.
     """
 
     def __init__(self, env: gymnasium.Env, learner: CostLearner):
@@ -166,13 +166,13 @@ class AccumulatedCostWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructo
         self._observation: Any = None
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; nothing is remembered."""
+        """Begin an episode with an empty memory."""
         observation, info = self.env.reset(**options)
         self._memory = self.learner.empty_memory(1)
         return self._shown(observation, self.learner.features(self._memory)), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step; the observation has the cost after it, also when it was the last."""
+        """One step; the observation has the cost after it, even at an episode's end."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._memory, cost, _ = self.learner.after_step(
             self._memory, self._observation, np.asarray(action)[None], np.zeros(1, bool)
@@ -194,7 +194,7 @@ def find(env: VecEnv | None) -> AccumulatedCost | None:
 
 
 def wrapped(env: VecEnv) -> VecEnv:
-    """An environment with the wrapper, under what reorders the axes of images."""
+    """An environment with the wrapper, inside wrappers that reorder image axes."""
     if find(env) is not None:
         return env
     if isinstance(env, VecTransposeImage):

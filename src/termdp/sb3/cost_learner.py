@@ -1,7 +1,7 @@
 """Costs from stops, for Stable-Baselines3: the package's own learner behind NumPy arrays.
 
-Section 4.1, arXiv:2205.15376. What TermPG's own runs compile into one program is here a
-call per step (the accumulated cost) and a call per rollout (learning).
+Section 4.1, arXiv:2205.15376. `termdp.train` compiles all of this into one program. Here
+it is one call per step (the accumulated cost) and one per rollout (learning).
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from termdp.runs import cost_features
 from termdp.runs.config import make_config
 from termdp.settings import nearest, numbers_of
 
-# What the preset `fast` learns from in an iteration: so many steps, gradient steps.
+# Steps and gradient steps per iteration of the preset `fast`.
 _USUAL_STEPS, _USUAL_GRADIENT_STEPS = 2048, 8
 
 
@@ -44,11 +44,11 @@ class Recorded(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What a rollout gave.
+    """The result of learning from a rollout.
 
     Attributes:
         survival: 1 − ρ(z_t), by the fresh networks, `[T, B]`.
-        memory: to go on with.
+        memory: after the rollout.
         loss: cross entropy per step.
         bias: b̄.
     """
@@ -60,15 +60,15 @@ class Learned(NamedTuple):
 
 
 class CostLearner:
-    """Cost networks that learn from rollouts, and what they make of the present ones.
+    """Cost networks that learn from rollouts, and the costs of the present episodes.
 
     Args:
         observation_space: of the environment, a Box `[D]` or `[H, W, C]`.
         action_space: Discrete, or a Box of one axis.
         sizes: environments, and steps of each in a rollout.
-        window: steps that the observer is taken to remember.
+        window: steps that the observer is assumed to remember.
         optimism: how the networks become one: `mean`, `min`, `std`, `logit`.
-        numbers: of the learner, as `termdp.costs.config.CostConfig` calls them.
+        numbers: of the learner, by the names in `termdp.costs.config.CostConfig`.
         seed: of its randomness.
     """
 
@@ -97,7 +97,7 @@ class CostLearner:
         self._experience: Any = None
 
     def empty_memory(self, num_envs: int) -> Any:
-        """At the start of so many episodes."""
+        """The memory at the start of a number of episodes."""
         return cost_features.empty_memory(self.config, self.window, num_envs)
 
     def features(self, memory: Any) -> np.ndarray:
@@ -119,7 +119,7 @@ class CostLearner:
         return memory, np.array(final), np.array(shown)
 
     def learn(self, rollout: Recorded) -> Learned:
-        """Learn from a rollout, then see it with the fresh networks."""
+        """Learn from a rollout, then compute its costs with the fresh networks."""
         if self._experience is None:
             self._experience = experience.init(
                 self._example(), self.actions, self.sizes, self.window, self.config
@@ -132,7 +132,7 @@ class CostLearner:
         return Learned(np.asarray(survival), memory, float(loss), float(bias))
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """Networks and optimiser as SB3 saves them; not what was played."""
+        """Networks and optimiser as SB3 saves them, without the experience."""
         tree = self._state()
         return {k: torch.from_numpy(v.copy()) for k, v in named_arrays(tree).items()}
 
@@ -160,7 +160,7 @@ class CostLearner:
 
 
 def check_box(space: spaces.Space) -> spaces.Box:
-    """Only observations that cost networks take; of the type that they are kept in."""
+    """The space with the type that is stored (float32 for float64); refuses others."""
     if not isinstance(space, spaces.Box):
         raise ValueError(f"expected observations that are a Box, got {space}")
     kept = np.float32 if space.dtype == np.float64 else space.dtype
@@ -170,7 +170,7 @@ def check_box(space: spaces.Space) -> spaces.Box:
 def _settings(
     space: spaces.Box, sizes: tuple[int, int], window: int, numbers: dict[str, Any]
 ) -> CostConfig:
-    """The preset's, with as many gradient steps per step of experience."""
+    """The preset's settings, with as many gradient steps per step of experience."""
     known = numbers_of(CostConfig)
     for name in numbers:
         if name not in known:

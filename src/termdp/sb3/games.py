@@ -28,7 +28,7 @@ def make_vec_env(
         env_id: of the game (`termdp envs`).
         n_envs: how many copies.
         seed: of all of them.
-        observer: as for `termdp.make`: None its own, False nobody, or another one.
+        observer: as for `termdp.make`: None for its own, False for none, or another.
         **overrides: numbers of the game and its observer.
     """
     copies = JaxVecEnv(*make(env_id, observer, **overrides), n_envs)
@@ -95,10 +95,10 @@ class JaxVecEnv(VecEnv):
     def set_attr(
         self, attr_name: str, value: Any, indices: VecEnvIndices = None
     ) -> None:
-        """Refused: copies have no attributes of their own."""
+        """Refused: single copies have no attributes."""
         raise ValueError(
-            f"expected attributes that copies have of their own, got {attr_name!r}: make "
-            "new environments with other numbers"
+            f"expected an attribute of single copies, got {attr_name!r}: they have none. "
+            "Make new environments with other numbers"
         )
 
     def env_method(
@@ -108,16 +108,16 @@ class JaxVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Refused: copies are no objects."""
+        """Refused: single copies are not objects."""
         raise ValueError(
-            f"expected methods that copies have of their own, got {method_name!r}: they "
-            "are one compiled program"
+            f"expected a method of single copies, got {method_name!r}: they have none, "
+            "as they are one compiled program"
         )
 
     def env_is_wrapped(
         self, wrapper_class: Any, indices: VecEnvIndices = None
     ) -> list[bool]:
-        """No copy is."""
+        """Copies are never wrapped."""
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[np.ndarray | None]:

@@ -1,10 +1,10 @@
-"""TermPG as one of Stable-Baselines3's algorithms: its PPO, with what section 4 adds.
+"""TermPG as one of Stable-Baselines3's algorithms: its PPO with section 4's additions.
 
-Section 4, arXiv:2205.15376. The policy's input holds the learned accumulated cost
-(`termdp.sb3.accumulated_cost`), costs are learned from every rollout's stops, and
-advantages use γ_t = gamma · (1 − ρ(z_t)). With that discount a stopped step still
-bootstraps from the state that would have followed: cutting there as well would count the
-stop twice. A truncation bootstraps in the same way, the game's own end does not.
+Section 4, arXiv:2205.15376. The policy's input includes the learned accumulated cost
+(`termdp.sb3.accumulated_cost`). Costs are learned from every rollout's stops. Advantages
+use γ_t = gamma · (1 − ρ(z_t)). With that discount a stopped step still bootstraps from
+the state that would have followed: a cut would count the stop twice. A truncation also
+bootstraps. The game's own end does not.
 """
 
 import secrets
@@ -35,18 +35,18 @@ _gae = jax.jit(gae)
 
 
 class TermPG(PPO):
-    """PPO that learns when and why somebody stops it.
+    """PPO that learns what makes an observer stop it.
 
-    The environment says in `info["stopped"]` that an episode was ended by an observer
+    The environment sets `info["stopped"]` when an observer ended the episode
     (`termdp.gym.ObserverWrapper`, a person, an emergency stop).
 
     Args:
-        policy: as for PPO; `MultiInputPolicy` for observations that are no vectors.
+        policy: as for PPO; `MultiInputPolicy` for observations that are not vectors.
         env: as for PPO.
-        window: steps that the observer is taken to remember.
+        window: steps that the observer is assumed to remember.
         optimism: how the cost networks become one: `mean`, `min`, `std` or `logit`.
         cost_kwargs: numbers of the cost learner (`termdp.costs.config.CostConfig`).
-        **kwargs: all that PPO takes; `gamma` is the constant part of the discount.
+        **kwargs: as for PPO; `gamma` is the constant part of the discount.
 
     Examples:
         >>> import gymnasium, termdp
@@ -93,7 +93,7 @@ class TermPG(PPO):
         return wrapped(PPO._wrap_env(env, verbose, monitor_wrapper))
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Go on in another environment; its observations get the accumulated cost."""
+        """Continue in another environment; its observations get the accumulated cost."""
         super().set_env(env, force_reset)
         self._attach()
 
@@ -103,7 +103,7 @@ class TermPG(PPO):
             wrapper.learner = self.cost_learner
 
     def wrap(self, env: Any) -> Any:
-        """An environment whose observations hold what this model has learned of costs.
+        """An environment whose observations include this model's accumulated cost.
 
         Args:
             env: a Gymnasium environment, for loops with `predict`; or a `VecEnv`, for
@@ -134,7 +134,7 @@ class TermPG(PPO):
 
 
 class _EachRollout(BaseCallback):
-    """Listens to a rollout, then learns costs and replaces SB3's advantages."""
+    """Records a rollout, then learns costs and replaces SB3's advantages."""
 
     model: TermPG
 
@@ -176,9 +176,9 @@ class _EachRollout(BaseCallback):
         self.logger.record("costs/stops", int(rollout.stopped.sum()))
         if rollout.ended.any() and not wrapper.tells_stops:
             warnings.warn(
-                "expected info['stopped'] at the end of episodes, got none so far: "
-                "without it there is nothing to learn costs from. Put the observer "
-                "around the environment with termdp.gym.ObserverWrapper",
+                "expected info['stopped'] at the end of episodes, got none so far: there "
+                "is nothing to learn costs from. Put the observer around the environment "
+                "with termdp.gym.ObserverWrapper",
                 stacklevel=2,
             )
             wrapper.tells_stops = True
@@ -217,7 +217,7 @@ def fill_advantages(
         rewards: as the environment gave them, `[T, B]`.
         next_values: V of the state that followed, before any reset.
         discounts: γ_t; 0 where nothing follows.
-        ended: whether the episode ended there, in whatever way.
+        ended: whether the episode ended there in any way.
     """
     found = _gae(
         rewards,

@@ -1,8 +1,8 @@
 """Learners to compare TermCRL with; they have the same `run`.
 
 `KnownCosts` is told the observer's costs. `IgnoreStops` is optimistic in the usual way
-and does not know that there is an observer. `WholeHistory` treats the whole history as
-the state, which makes stops Markovian but the model exponentially large.
+and knows nothing about the observer. `WholeHistory` treats the whole history as the
+state, which makes stops Markovian but the model exponentially large.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ from termdp.tabular.termcrl import (
     value_caps,
 )
 
-# Histories that WholeHistory is willing to keep.
+# Most histories that WholeHistory keeps.
 MAX_HISTORIES = 200_000
 # A bias at which the observer never stops, in double precision.
 _NEVER = 1e3
 
 
 class _KnownObserver(OptimisticLearner):
-    """Plans with costs that it takes for true; learns rewards and transitions."""
+    """Plans with fixed costs; learns rewards and transitions."""
 
     def _planning(
         self, model: TerMDP, episodes: int, costs: Array, bias: float, pitch: float
@@ -67,7 +67,7 @@ class KnownCosts(_KnownObserver):
 
 
 class IgnoreStops(_KnownObserver):
-    """Optimistic about rewards and transitions; takes stops for bad luck."""
+    """Optimistic about rewards and transitions; treats stops as chance."""
 
     def begin(
         self, model: TerMDP, episodes: int, random: np.random.Generator
@@ -80,7 +80,7 @@ class IgnoreStops(_KnownObserver):
 class WholeHistory(OptimisticLearner):
     """Optimism with the whole history as state and the stop as a move to a sink.
 
-    What doubles for `replan` are the counts of histories' last pairs.
+    For `replan`, the counts of the histories' last pairs must double.
     """
 
     _seen: "_HistoryCounts | None" = field(default=None, init=False, repr=False)
@@ -169,7 +169,7 @@ class _HistoryCounts:
     ) -> tuple[Array, tuple[float, float]]:
         """Optimistic Q of step h, `[histories, S, A]`, and the factors needed."""
         visits, model = self.visits[h - 1], self.model
-        # All (history, state) pairs of this step take the place of the states.
+        # All (history, state) pairs of this step are the states here.
         as_table = visits.reshape(1, -1, model.num_actions)
         by_reward = bounds.reward_bonus(as_table, episodes, delta).reshape(visits.shape)
         log_term = np.log(12 * visits.size * episodes / delta)

@@ -4,9 +4,9 @@ Symbols: S states, A actions, H steps, K episodes, L ≥ ‖c‖₂ (bias absorb
 greatest 1/ρ̇, δ the probability of failure, n visits. Bonuses take the visit counts
 `[H, S, A]` and read H, S, A off their shape.
 
-Where the paper contradicts itself the derivation decides; docs/tabular_misprints.md
-lists the places. In particular the local bound carries log² (Corollary, Global Cost
-Bound), and the regret bound 4 · 24 = 96 with √(κ S A H^2.5) and log².
+Where the paper contradicts itself, we follow the derivation; docs/tabular_misprints.md
+lists the places. In particular the local bound has log² (Corollary, Global Cost Bound),
+and the regret bound has 4 · 24 = 96 with √(κ S A H^2.5) and log².
 """
 
 import numpy as np
@@ -130,7 +130,7 @@ def global_cost_bound(
 def global_cost_bound_derived(
     shape: tuple[int, int, int], episode: int, radius: float, kappa: float, delta: float
 ) -> float:
-    """What the lemma gives before it is simplified: √κ times its right-hand side.
+    """The lemma's bound before it is simplified: √κ times its right-hand side.
 
     Contexts have norm ≤ √H, so L becomes L√H; d = SAH, t = kH and λ = d/(L√H + ½).
     """

@@ -4,10 +4,10 @@ A likelihood-ratio set keeps every c with
 
     ‖c‖₂ ≤ L  and  loss(c) − loss(ĉ) ≤ β²,  loss = −log-likelihood.
 
-With probability ≥ 1 − δ the true costs are in it after every episode. Neither κ nor a
-power of L is in β². The proof is short. Averaged over a prior, the likelihood ratio
-against the truth is a martingale; it ever exceeds 1/δ with probability ≤ δ (Ville). So
-for every law P at once, chosen after the fact,
+With probability ≥ 1 − δ the true costs are in it after every episode. β² contains neither
+κ nor a power of L. The proof is short. Averaged over a prior, the likelihood ratio
+against the truth is a martingale; the probability that it ever exceeds 1/δ is ≤ δ
+(Ville). So for every law P at once, even one chosen afterwards,
 
     loss(truth) ≤ mean loss under P + KL(P, prior) + log 1/δ.
 
@@ -18,11 +18,11 @@ Two priors, two radii:
 - `mixture_radius`: Gaussian, and P a Gaussian at ĉ. Costs that were never visited add
   nothing, and log n counts half.
 
-ĉ may be any point (of the ball, for the first), so a penalised fit serves.
+ĉ may be any point (of the ball, for the first), so a penalised fit works.
 
-The planner wants one cost per (h, s, a). The least c_h(s, a) in the set is a convex
-problem for each of them, too dear at every plan. `ellipsoid` contains the set and has
-its least costs in closed form.
+The planner needs one cost per (h, s, a). The smallest c_h(s, a) in the set is a convex
+problem for each of them, too slow for every plan. `ellipsoid` contains the set and has
+its smallest costs in closed form.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from termdp.tabular.likelihood import (
 )
 from termdp.tabular.model import Array
 
-# Rounds in which the ellipsoid shrinks; it is sound after each, and 5 are nearly all.
+# Rounds that shrink the ellipsoid. It is valid after each; 5 give nearly all the gain.
 _ROUNDS = 5
 # Below this distance the quotient of `curvature_floor` loses digits.
 _NEAR = 1e-3
@@ -53,7 +53,7 @@ def prior_variance(dimension: int, radius: float) -> float:
     """σ² = L²/d: costs drawn from N(0, σ²) have ‖c‖₂ = L in the mean square.
 
     Args:
-        dimension: d, how many costs can be told from stops: (H − 1)SA.
+        dimension: d, how many costs affect the stops: (H − 1)SA.
         radius: L.
     """
     return radius**2 / dimension
@@ -71,7 +71,7 @@ def ofuglb_radius(dimension: int, slope: float, radius: float, delta: float) -> 
     is farther than 2Ls from ĉ. The minimum is at s = d/(2LG), or at 1 if that is more.
 
     Args:
-        dimension: d, how many costs can be told from stops: (H − 1)SA.
+        dimension: d, how many costs affect the stops: (H − 1)SA.
         slope: G.
         radius: L.
         delta: δ.
@@ -116,9 +116,9 @@ def is_member(
 def curvature_floor(logit: ArrayLike, reach: ArrayLike) -> Array:
     """Greatest q with D(z + u, z) ≥ q u² for all |u| ≤ reach.
 
-    D is what the loss log(1 + e^z) rises above its tangent at z. D/u² is a mean of ρ̇/2
-    between z and z + u. ρ̇ falls with the distance from 0, so the quotient is least
-    where u leads away from 0 and is as long as may be.
+    D is how far the loss log(1 + e^z) rises above its tangent at z. D/u² is a mean of ρ̇/2
+    between z and z + u. ρ̇ falls with the distance from 0, so the quotient is smallest
+    where u points away from 0 and is as long as allowed.
     """
     far, reach = np.abs(np.asarray(logit, float)), np.asarray(reach, float)
     step = np.maximum(reach, _NEAR)
@@ -158,8 +158,8 @@ def ellipsoid(
 
         Σ D(z + xᵀu, z) + ν‖u‖² ≤ β² + ν(L² − ‖ĉ‖²).
 
-    D ≥ q (xᵀu)² as long as |xᵀu| stays within a reach. At first only the ball bounds
-    that; the ellipsoid found with this q bounds it better, and so on in rounds.
+    D ≥ q (xᵀu)² while |xᵀu| stays within a reach. At first only the ball bounds that. The
+    ellipsoid found with this q bounds it better, and so on in rounds.
     """
     logit = window_logits(data, best.costs, best.bias)
     length = np.arange(1, len(logit) + 1) - data.first

@@ -1,4 +1,4 @@
-"""What a learner keeps of its episodes to fit the observer's costs again and again."""
+"""A learner's memory of its episodes, for repeated fits of the observer's costs."""
 
 import numpy as np
 

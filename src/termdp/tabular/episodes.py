@@ -82,9 +82,9 @@ def simulate(
         policy: a plan, a policy, an array of actions `[H, S]` or probabilities
             `[H, S, A]`, or a function `(h, state, accumulated) -> action`.
         episodes: how many.
-        key: a JAX key or a whole number (or a NumPy generator, which moves on).
+        key: a JAX key or a whole number (or a NumPy generator, which advances).
         random_rewards: draw each reward from {0, 1} with the model's mean; otherwise
-            the mean itself is paid.
+            the reward is the mean itself.
 
     Examples:
         >>> import numpy as np
@@ -131,7 +131,7 @@ def _draw(probabilities: Array, random: np.random.Generator) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class StopData:
-    """Steps of all episodes end to end: which cost each step adds, and what followed.
+    """Steps of all episodes end to end: the cost that each adds, and whether it stopped.
 
     Attributes:
         index: number of the cost (parameter) that the step adds, `[T]`.
@@ -178,7 +178,7 @@ class StopData:
         return matrix.reshape(size, size)
 
     def longest_lag(self) -> int:
-        """How many steps apart two steps of one window are, at most."""
+        """The largest distance between two steps of one window."""
         return int((self.last - np.arange(len(self.last))).max(initial=0))
 
 
@@ -197,9 +197,9 @@ def flatten(
     stationary: bool,
     weights: Array | None = None,
 ) -> StopData:
-    """Lay all steps that carry information end to end.
+    """Put all informative steps end to end.
 
-    Steps 1 … H − 1 do; at step H the episode ends whatever the observer wants.
+    These are steps 1 … H − 1; at step H the episode ends with or without a stop.
     """
     horizon = rollouts.states.shape[1]
     used = np.minimum(rollouts.lengths, horizon - 1)
@@ -230,7 +230,7 @@ def flatten(
 def merge_identical(rollouts: Rollouts, weights: Array) -> tuple[Rollouts, Array]:
     """Keep one of each set of identical episodes, with the sum of their weights.
 
-    The likelihood of the costs does not see the rewards; those of the kept one remain.
+    The likelihood of the costs does not depend on the rewards; those of one are kept.
     """
     rows = np.column_stack([rollouts.states, rollouts.actions, rollouts.stopped])
     packed = np.ascontiguousarray(rows.astype(np.int32))
@@ -263,7 +263,7 @@ def rollouts_from(episodes: Sequence[Episode], shape: tuple[int, int, int]) -> R
     Args:
         episodes: arrays up to and including the last step played. An episode that is
             shorter than the horizon and was not stopped was cut off by something else;
-            the observer let all its steps pass.
+            the observer stopped none of its steps.
         shape: (H, S, A).
     """
     horizon, num_states, num_actions = shape

@@ -1,7 +1,7 @@
 """`fit_costs`: the observer's costs from the stops of observed episodes.
 
-Section 3 and appendix J of arXiv:2205.15376. Penalised maximum likelihood, the penalty
-being λ‖c‖₂² (so the Hessian gains 2λ), over the ball ‖c‖₂ ≤ L.
+Section 3 and appendix J of arXiv:2205.15376. Maximum likelihood with the penalty λ‖c‖₂²
+(which adds 2λ to the Hessian), over the ball ‖c‖₂ ≤ L.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from termdp.tabular.likelihood import (
 )
 from termdp.tabular.model import Array, IntArray
 
-# More visited costs than this, and no standard errors: the matrix would be too large.
+# No standard errors for more visited costs than this: the matrix would be too large.
 MAX_DENSE = 4000
 
 
@@ -43,7 +43,7 @@ class CostEstimate:
             `[H, S, A]`; infinite where there is no data, NaN if more than `MAX_DENSE`
             costs were visited.
         bias_standard_error: of a fitted bias, otherwise 0.0.
-        ridge: λ that was used.
+        ridge: λ as used.
     """
 
     costs: Array
@@ -75,13 +75,13 @@ def fit_costs(  # noqa: PLR0913 - all of them are choices a user may want to mak
             step played; or the result of `simulate`.
         num_states: S.
         num_actions: A.
-        horizon: H; the stop at step H is never seen, the episode ends anyway.
+        horizon: H; a stop at step H is never seen, as the episode ends anyway.
         bias: b if it is known. None absorbs −b into the costs of step 1 (and, with a
             window w, of steps w + 1, 2w + 1, …) and returns a bias of 0.0; with
             `stationary` the bias is identifiable and is fitted, without a penalty.
         ridge: λ > 0; None takes SAH/(L√H + ½) and then needs `radius`.
-        radius: L, the estimate obeys ‖c‖₂ ≤ L; None means no constraint.
-        window: the observer remembers so many steps; None means all.
+        radius: L, a bound on the estimate: ‖c‖₂ ≤ L; None means no constraint.
+        window: how many steps the observer remembers; None means all.
         stationary: one cost per (s, a) for all steps; penalty and radius then count
             each of them once.
         start: an earlier estimate to start from, which saves time.

@@ -2,10 +2,9 @@
 
 A state of the walk is (state, what the observer remembers, what the policy remembers).
 For a quantised plan this is the triple of state, true accumulated cost and planner's
-bin: the observer goes by the former, the policy by the latter. The chance not to have
-    been
-stopped is carried along as a product of γ_h = 1 − ρ(C_h − b), which is the same as a
-walk with an absorbing sink (appendix C of arXiv:2205.15376).
+bin: the observer uses the second, the policy the third. The probability of no stop so far
+is a product of γ_h = 1 − ρ(C_h − b). That is the same as a walk with an absorbing sink
+(appendix C of arXiv:2205.15376).
 """
 
 import numpy as np
@@ -64,7 +63,7 @@ def evaluate(model: TerMDP, policy: object, max_moves: int = MAX_MOVES) -> float
 
 def _too_many(found: int, h: int, horizon: int) -> ValueError:
     return ValueError(
-        f"exact evaluation met {found} moves at step {h} of {horizon}, which is too "
+        f"exact evaluation found {found} moves at step {h} of {horizon}, which is too "
         "many; use costs on a coarser lattice, a coarser plan, or simulate(model, "
         "policy, …)"
     )

@@ -1,12 +1,12 @@
 """Exact planning on the pairs (state, accumulated cost) that can be reached.
 
-Appendix B of arXiv:2205.15376: the accumulated cost is all that matters of the history,
-so the TerMDP is an MDP on pairs (s, C). From a fixed start only finitely many pairs can
-be reached; when they are few, backward induction over them is exact for any costs. With
-a finite window the last w − 1 costs take the place of C.
+Appendix B of arXiv:2205.15376: only the accumulated cost matters of the history, so the
+TerMDP is an MDP on pairs (s, C). From a fixed start only finitely many pairs can be
+reached. If they are few, backward induction over them is exact for any costs. With a
+finite window, the last w − 1 costs replace C.
 
-Runs in NumPy, double precision: the pairs are irregular, and the answer should be good
-to 1e-6 and better.
+Runs in NumPy, double precision: the pairs are irregular, and the answer should be right
+to 1e-6 or better.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from termdp.tabular.model import COST_DECIMALS, Array, IntArray, TerMDP, surviva
 from termdp.tabular.policies import RemembersCosts
 from termdp.tabular.rows import RowIndex
 
-# Moves (pair, action, next state) that one step may have; more take minutes.
+# Most moves (pair, action, next state) of one step; more take minutes.
 MAX_MOVES = 2_000_000
 
 
@@ -36,8 +36,8 @@ def reachable_moves(
 ) -> _Moves:
     """Every move out of `pairs` (rows: state, memory) at step h.
 
-    With `any_follower` moves of probability 0 count as well: a model that was estimated
-    may not have seen them yet.
+    With `any_follower`, moves of probability 0 are included: an estimated model may not
+    have seen them yet.
     """
     states = pairs[:, 0].astype(np.int64)
     num_pairs, num_actions = len(pairs), model.num_actions
@@ -46,7 +46,7 @@ def reachable_moves(
     num_moves = num_cells if any_follower else followers[states].sum()
     if num_moves > MAX_MOVES or num_cells > 10 * MAX_MOVES:
         raise ValueError(
-            f"exact planning met more than {MAX_MOVES} moves between pairs of "
+            f"exact planning found more than {MAX_MOVES} moves between pairs of "
             f"state and accumulated cost at step {h} of {model.horizon}; "
             "quantise instead: plan(model, resolution=Δ) or plan(model, epsilon=ε)"
         )
@@ -61,13 +61,13 @@ def reachable_moves(
 
 
 class ExactPlan(RemembersCosts):
-    """The optimal policy, known on everything that can be reached.
+    """The optimal policy on everything that can be reached.
 
     Args:
         model: the TerMDP.
         rewards: other rewards than the model's, of any size, `[H, S, A]`.
         cap: greatest value of each step, `[H]`.
-        any_follower: also plan for next states that the model holds impossible.
+        any_follower: also plan for next states of probability 0.
 
     Attributes:
         value: V*_1 from the initial distribution.
@@ -151,7 +151,7 @@ class ExactPlan(RemembersCosts):
         return place
 
     def probabilities(self, h: int, states: IntArray, memory: Array) -> Array:
-        """Certainty of the best action."""
+        """Probability 1 for the best action."""
         place = self._pairs[h - 1].find(np.column_stack([states, memory]))
         if (place < 0).any():
             raise ValueError(

@@ -1,10 +1,10 @@
 """What all tabular learners share: counting, replanning, and exact regret.
 
-Algorithm 1 of arXiv:2205.15376 plans before every episode. Planning again only when
-some count n_h(s, a) has doubled loses a constant factor of regret at most (as in
-UCRL2), and lets all episodes in between be played at once. A learner that draws must
-not live with one draw for half of its life: its plans may last one episode longer than
-the last one (Ouyang et al., arXiv:1709.04570).
+Algorithm 1 of arXiv:2205.15376 plans before every episode. Planning again only when some
+count n_h(s, a) has doubled loses at most a constant factor of regret (as in UCRL2), and
+all episodes in between can be played at once. A learner that samples must not keep one
+sample for half of the run: each plan may last one episode longer than the one before
+(Ouyang et al., arXiv:1709.04570).
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from termdp.tabular.planner import plan
 from termdp.tabular.policies import Policy
 
 MAX_BATCH = 20_000
-# Moves in one step of an exact evaluation, at most; there is one at every plan.
+# Most moves in one step of an exact evaluation; there is one evaluation per plan.
 _MAX_MOVES = 500_000
 _SAMPLES_WITHOUT_EXACT = 10_000
 _FALLBACK_BINS = 5_000
@@ -30,7 +30,7 @@ _FALLBACK_BINS = 5_000
 
 @dataclass(eq=False)
 class Counts:
-    """What was seen at each (h, s, a).
+    """Counts of what was seen at each (h, s, a).
 
     Attributes:
         visits: n_h(s, a), `[H, S, A]`.
@@ -44,7 +44,7 @@ class Counts:
 
     @classmethod
     def empty(cls, shape: tuple[int, int, int]) -> "Counts":
-        """Nothing seen yet; shape is (H, S, A)."""
+        """Empty counts; shape is (H, S, A)."""
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((*shape, shape[1])))
 
     def add(self, batch: Rollouts) -> None:
@@ -77,18 +77,18 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a learner decided to do until it plans again.
+    """A learner's plan until it plans again.
 
     Attributes:
-        policy: what it plays.
+        policy: the policy to play.
         optimistic_value: V̄_1 from the initial distribution.
         needed_scales: the smallest factors on the theory's bonuses for rewards,
             transitions and costs with which they cover the truth.
         is_good_event: whether they do with the factors in use.
         estimate: its costs, if it estimates any.
         cost_error: visit-weighted mean of |ĉ − c|, NaN without an estimate.
-        cost_coverage: share of the visited costs that lie where the learner believes
-            them to be, NaN without beliefs.
+        cost_coverage: share of the visited costs inside the learner's confidence sets,
+            NaN if it has none.
     """
 
     policy: Policy
@@ -102,14 +102,14 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Regret:
-    """How a learner fared; episodes are numbered from 0.
+    """The regret of a learner; episodes are numbered from 0.
 
     Attributes:
         per_episode: V* − V^{π_k}, `[K]`.
         cumulative: running sum of it, `[K]`.
         cost_error: visit-weighted mean |ĉ − c| at each plan, `[P]` (NaN: no estimate).
-        cost_coverage: share of the visited costs that lie where the learner believes
-            them to be, at each plan, `[P]` (NaN: no beliefs, or nothing visited).
+        cost_coverage: share of the visited costs inside the learner's confidence sets,
+            at each plan, `[P]` (NaN: no sets, or nothing visited).
         planned_at: the episodes before which a plan was made, `[P]`.
         optimal_value: V*.
         optimistic_values: V̄ at each plan, `[P]`.
@@ -118,7 +118,7 @@ class Regret:
             costs) that cover the truth at each plan, `[P, 3]`; 0 where not used.
         visits: final counts, `[H, S, A]`.
         estimate: final estimate of the costs, if any.
-        is_exact: whether all values are exact; once exact evaluation was too large the
+        is_exact: whether all values are exact; once exact evaluation is too large, the
             rest is sampled.
     """
 
@@ -137,7 +137,7 @@ class Regret:
 
 
 class Learner(ABC):
-    """A learner decides from what it has seen; `run` does the rest."""
+    """A learner decides from its counts; `run` does the rest."""
 
     replan: str | int = "doubling"
 
@@ -147,11 +147,11 @@ class Learner(ABC):
     ) -> Callable[[Counts, int], Decision]:
         """Prepare a run; the result turns (counts, episodes so far) into a decision.
 
-        Chance comes from `random`, which the episodes use as well.
+        Random numbers come from `random`, which the episodes use as well.
         """
 
     def observe(self, batch: Rollouts) -> None:
-        """Look at the episodes just played; most learners need the counts only."""
+        """Take in the episodes just played; most learners need only the counts."""
         return
 
     def run(
@@ -164,7 +164,7 @@ class Learner(ABC):
         """Learn for `episodes` episodes.
 
         Args:
-            model: the true TerMDP; the learner sees its episodes only.
+            model: the true TerMDP; the learner sees only its episodes.
             episodes: K.
             key: a JAX key or a whole number.
             progress: called with the number of episodes just played.
@@ -181,10 +181,10 @@ class Learner(ABC):
 
 @dataclass(eq=False, kw_only=True)
 class OptimisticLearner(Learner):
-    """What all optimistic learners have.
+    """Settings of all optimistic learners.
 
     Attributes:
-        delta: probability of failure of the bounds.
+        delta: probability that the bounds fail.
         bonus_scale: factor on the bonuses; 1.0 is the theory.
         replan: "doubling"; "growing", which also ends a plan when it has lasted one
             episode longer than the last; or a number of episodes.
@@ -209,7 +209,7 @@ class OptimisticLearner(Learner):
 
 @dataclass
 class _Log:
-    """What a run writes down, one entry per plan."""
+    """The record of a run, one entry per plan."""
 
     losses: list[float] = field(default_factory=list)
     planned_at: list[int] = field(default_factory=list)
@@ -299,7 +299,7 @@ def _until_doubled(batch: Rollouts, before: Array, now: Array) -> tuple[int, boo
     """How many episodes to keep until a count has doubled, and whether one has."""
     row, step, state, action = _flat_steps(batch)
     number = np.ravel_multi_index((step, state, action), before.shape)
-    # The visit that makes the count twice what it was (the first one counts too).
+    # The visit that doubles the count (a first visit counts too).
     needed = (np.maximum(before, 1) - (now - before)).ravel()
     order = np.argsort(number, kind="stable")
     grouped = number[order]
@@ -330,7 +330,7 @@ def _optimal_value(model: TerMDP) -> tuple[float, bool]:
 def _policy_value(
     model: TerMDP, policy: Policy, random: np.random.Generator, try_exact: bool
 ) -> tuple[float, bool]:
-    """Value of a policy, and whether it is exact; once too large, always sampled."""
+    """Value of a policy, and whether it is exact; sampled once exact is too large."""
     if try_exact:
         try:
             return evaluate(model, policy, max_moves=_MAX_MOVES), True

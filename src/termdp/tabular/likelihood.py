@@ -3,12 +3,12 @@
 Eq. (1) and Eq. (3) of arXiv:2205.15376: every step of every episode is a coin with bias
 ρ(Σ c − b), so the costs are the weights of a logistic regression whose design rows are
 the indicator vectors of the steps in the window. Those rows are never formed. Their
-products with a vector are differences of prefix sums, O(total steps) each, and a Newton
-method with conjugate gradients inside needs nothing else. Rows of another kind (features
-of logs, `termdp.logs.linear`) do as well: `Design` is all that is asked of them.
+products with a vector are differences of prefix sums, O(total steps) each. A Newton
+method with conjugate gradients inside needs nothing else. Other rows (features of logs,
+`termdp.logs.linear`) work as well, if they have the interface of `Design`.
 
-NumPy in double precision: the optimum is wanted to 1e-6 and better, and the prefix sums
-of 10^6 steps would lose single precision.
+NumPy in double precision: the optimum should be right to 1e-6 or better, and prefix sums
+of 10^6 steps are too inexact in single precision.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _GRADIENT_TOLERANCE = 1e-8
 # gᵀH⁻¹g: squared distance to the optimum in standard errors, before the last step.
 _DECREMENT_TOLERANCE = 1e-12
 _MAX_NEWTON_STEPS = 200
-# Up to so many costs the Hessian may be formed, if there are many steps.
+# Up to this many costs the Hessian may be formed, if there are many steps.
 _MAX_DENSE = 600
 
 
@@ -38,7 +38,7 @@ class Parameters:
 
 
 class Design(Protocol):
-    """Steps, and what the costs add up to at each of them: a matrix X that need not be.
+    """Steps, and the matrix X that adds up the costs at each; X need not be formed.
 
     Attributes:
         stop: 1.0 where the observer stopped, `[T]`.
@@ -81,7 +81,7 @@ def log_likelihood(data: Design, parameters: Parameters) -> float:
     logit = window_logits(data, parameters.costs, parameters.bias)
     # Eq. (1), arXiv:2205.15376, without the penalty
     terms = data.stop * logit - np.logaddexp(0.0, logit)
-    # Not a BLAS product: its threads wait for each other on a busy machine.
+    # No BLAS product here: its threads wait for each other on a busy machine.
     return float(np.sum(data.weight * terms))
 
 
@@ -116,15 +116,15 @@ def maximise(
 ) -> Parameters:
     """Costs that maximise log-likelihood − λ‖c‖² over ‖c‖₂ ≤ L.
 
-    On the sphere ‖c‖ = L the optimum is the one with a greater penalty λ + μ, μ being
-    the multiplier of the constraint; μ is found as a root.
+    On the sphere ‖c‖ = L the optimum is that of a larger penalty λ + μ, where μ is the
+    multiplier of the constraint; μ is found as a root.
 
     Args:
         data: the steps.
         ridge: λ > 0.
         radius: L, or None for no constraint.
         bias: fixed b, or None to fit it too (without a penalty).
-        start: where to begin; the optimum does not depend on it.
+        start: first point; the optimum does not depend on it.
     """
     begin = start or Parameters(np.zeros(data.dimension), bias or 0.0)
     if bias is not None:
@@ -152,7 +152,7 @@ def maximise(
 def _newton(
     data: Design, ridge: float, start: Parameters, fit_bias: bool
 ) -> Parameters:
-    """Newton's method; the steps are solved for by conjugate gradients."""
+    """Newton's method; conjugate gradients solve for the steps."""
     now = start
     height = _penalised(data, now, ridge)
     tolerance = _GRADIENT_TOLERANCE * max(1.0, float(data.weight.sum()) * 1e-4)
@@ -163,7 +163,7 @@ def _newton(
         direction = _newton_direction(data, now, ridge, slope, fit_bias)
         rise = float(slope @ direction)
         if rise <= 1e-9 * (1 + abs(height)):
-            # So near the top heights cannot be told apart, and full steps are right.
+            # So near the maximum, values cannot be told apart, and full steps are right.
             now = _moved(data, now, direction, 1.0, fit_bias)
             if rise <= _DECREMENT_TOLERANCE:
                 return now

@@ -20,7 +20,7 @@ from scipy.special import expit
 Array = NDArray[Any]
 IntArray = NDArray[Any]
 
-# Costs that differ by less than this are the same cost: 0.1 + 0.2 is 0.3.
+# Costs that differ by less than this are equal: 0.1 + 0.2 is 0.3.
 COST_DECIMALS = 11
 _SUM_TOLERANCE = 1e-8
 

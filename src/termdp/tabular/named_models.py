@@ -1,7 +1,7 @@
 """Small TerMDPs with names: `chain`, `grid`, `random` and `paper_example`.
 
-Their costs are multiples of ¼, so that few accumulated costs can be reached and
-planning and evaluation are exact.
+Their costs are multiples of ¼. So few accumulated costs can be reached, and planning and
+evaluation are exact.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def chain(length: int = 5, horizon: int = 8, bias: float = 3.0) -> TerMDP:
 
     States 0 … length − 1. Action 0 (stroll) moves right with probability 0.6 and costs
     nothing; action 1 (hurry) moves right with probability 0.95 and costs ¾. The left
-    end pays 0.1 for strolling, the right end pays 1 whatever one does there.
+    end pays 0.1 for strolling; the right end pays 1 for any action.
     """
     if length < 2:
         raise ValueError(f"expected a chain of 2 states or more, got {length}")
@@ -34,13 +34,13 @@ def chain(length: int = 5, horizon: int = 8, bias: float = 3.0) -> TerMDP:
 
 
 def grid(size: int = 3, horizon: int = 8, bias: float = 3.0) -> TerMDP:
-    """Cross a square to its far corner; the flowers grow on the observer's lawn.
+    """Cross a square to its far corner; the observer's lawn pays, but costs.
 
     Cells are numbered row by row from the top left, where the walk starts. Actions: up,
-    right, down, left; a step succeeds with probability 0.9, otherwise one stays. Every
-    cell off the top row and the right column is lawn: it pays 0.3 and costs 1. The path
-    around it pays 0.05, the bottom right cell 1. The top right cell soothes the
-    observer (cost −½).
+    right, down, left; a step succeeds with probability 0.9, otherwise the agent stays.
+    Every cell off the top row and the right column is lawn: it pays 0.3 and costs 1. The
+    path around it pays 0.05, the bottom right cell pays 1. The top right cell has a
+    negative cost (−½).
     """
     if size < 2:
         raise ValueError(f"expected a grid of side 2 or more, got {size}")
@@ -71,8 +71,8 @@ def random(
 ) -> TerMDP:
     """Random transitions, rewards and signed costs.
 
-    From each (s, a) `branching` states can follow. Costs are drawn from −½, −¼, …, 1½
-    and grow with the reward, so that what pays well also annoys.
+    From each (s, a) `branching` states can follow. Costs are drawn from −½, −¼, …, 1½ and
+    grow with the reward, so that good rewards cost more.
     """
     if not 1 <= branching <= num_states:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`plan`: exact, by resolution, or by guaranteed error."""
+"""`plan`: exact, with a resolution, or with a guaranteed error."""
 
 from termdp.tabular.exact import ExactPlan
 from termdp.tabular.model import TerMDP
@@ -17,8 +17,8 @@ def plan(
 
     Args:
         model: the TerMDP.
-        exact: plan on the reachable accumulated costs (the default when nothing else is
-            given); an error if they are too many.
+        exact: plan on the reachable accumulated costs (the default); an error if there
+            are too many.
         resolution: plan on a lattice of pitch Δ.
         epsilon: plan on the lattice that guarantees V* − V^π ≤ ε (appendix G).
 

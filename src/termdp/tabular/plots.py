@@ -243,7 +243,7 @@ def _label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _few_places(count: int) -> Array:
-    """Some 400 places of a long curve, dense at its beginning."""
+    """About 400 points of a long curve, dense at its beginning."""
     spread = [np.geomspace(1, count, 200), np.linspace(1, count, 200)]
     return np.unique(np.concatenate(spread).astype(int)) - 1
 

@@ -1,8 +1,8 @@
 """Policies for finite TerMDPs: what they remember, and what they do.
 
-A policy carries a memory of its own along the episode: nothing (Markov), the
-accumulated cost it believes in, the lattice bin of a quantised planner, or the whole
-history. All methods work on many episodes at once. Steps h run from 1 to H.
+A policy has its own memory during an episode: nothing (Markov), the accumulated cost by
+its own model, the lattice bin of a quantised planner, or the whole history. All methods
+work on many episodes at once. Steps h run from 1 to H.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from termdp.tabular.model import Array, IntArray, TerMDP
 
 
 class Policy(ABC):
-    """What every policy can do; memories are `[N, m]` arrays of numbers."""
+    """The interface of policies; memories are `[N, m]` arrays of numbers."""
 
     @abstractmethod
     def start(self, num: int) -> Array:
@@ -28,12 +28,12 @@ class Policy(ABC):
     def advance(
         self, h: int, states: IntArray, actions: IntArray, memory: Array
     ) -> Array:
-        """Memory after step h; a policy without memory keeps it as it is."""
+        """Memory after step h; unchanged for a policy without memory."""
         return memory
 
 
 class MarkovPolicy(Policy):
-    """Looks at the step and the state only.
+    """Uses only the step and the state.
 
     Attributes:
         table: probabilities `[H, S, A]`.
@@ -70,7 +70,7 @@ class RemembersCosts(Policy):
     """Remembers what its model's observer does: the accumulated cost.
 
     Attributes:
-        model: its costs (and its window) are what the policy adds up.
+        model: the policy adds up its costs, over its window.
     """
 
     model: TerMDP
@@ -110,7 +110,7 @@ class CostPolicy(RemembersCosts):
 
 
 class HistoryPolicy(Policy):
-    """Looks at the whole history: one action per (s_1, a_1, …, s_h). Tiny cases only.
+    """Uses the whole history: one action per (s_1, a_1, …, s_h). Tiny cases only.
 
     A history before step h is numbered by its digits s_1, a_1, …, s_{h−1}, a_{h−1}, so
     there are (S·A)^{h−1} of them.
@@ -141,7 +141,7 @@ class HistoryPolicy(Policy):
 
 
 def as_policy(model: TerMDP, policy: object) -> Policy:
-    """Make a policy of a plan, an array of actions or chances, or a function."""
+    """Make a policy from a plan, an array of actions or probabilities, or a function."""
     if isinstance(policy, Policy):
         return policy
     if callable(policy):

@@ -5,11 +5,11 @@ accumulated cost walks on the lattice {…, −Δ, 0, Δ, …} and backward indu
 (step, state, bin). Rounding down makes stops rarer, hence V_q ≥ V. The bias b is never
 rounded; with non-negative costs Σc − b is clipped at C* (the sum at b + C*).
 
-The stop at the end of step h depends on the bin alone, not on the state. One step of
-backward induction is therefore one dense product P · (γ V) over all bins at once,
-followed by a shift of each row (s, a) by its cost in bins. It runs in JAX, on whatever
-device JAX uses, in double precision: `jax.enable_x64` is switched on around the call
-only, so that users' own programs keep their precision.
+The stop at the end of step h depends only on the bin, not on the state. So one step of
+backward induction is one dense product P · (γ V) over all bins at once, and then a shift
+of each row (s, a) by its cost in bins. It runs in JAX, on any device, in double
+precision: `jax.enable_x64` is on only during the call, so that users' own programs keep
+their precision.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ from termdp.tabular.policies import Policy
 MAX_BYTES = 1_000_000_000
 # 0.3 / 0.1 is 2.9999999999999996; it must fall into bin 3.
 _FLOOR_SLACK = 1e-9
-# Beyond this logit the chance to go on is 4e-18: nothing is lost by clipping there.
+# Beyond this logit the chance of no stop is 4e-18: clipping loses nothing.
 _CERTAIN_STOP = 40.0
-# Up to here time is so short that twice as many bins do not matter.
+# Up to here planning is so fast that twice as many bins do not matter.
 _SMALL = 16_384
 
 
@@ -47,7 +47,7 @@ class Lattice:
         shift: ⌊c / Δ⌋, `[H, S, A]`.
         low: lattice number of the lowest bin.
         num_bins: how many bins there are.
-        clip: greatest accumulated cost that is told apart (infinite without clipping).
+        clip: accumulated costs above this share a bin (infinite without clipping).
     """
 
     resolution: float
@@ -177,7 +177,7 @@ class QuantisedPlan(Policy):
     """The optimal policy of the quantised TerMDP.
 
     Its memory is the bin: the sum of *its own* rounded costs along the episode, which
-    `advance` keeps. The bounds of the paper speak of this policy.
+    `advance` keeps. The paper's bounds are about this policy.
 
     Attributes:
         value: value in the quantised model, from the initial distribution; V_q ≥ V*.
@@ -223,7 +223,7 @@ class QuantisedPlan(Policy):
         return np.full((num, 1), float(self.lattice.bin_of(0.0)))
 
     def probabilities(self, h: int, states: IntArray, memory: Array) -> Array:
-        """Certainty of the best action in this bin."""
+        """Probability 1 for the best action in this bin."""
         bins = memory[:, 0].astype(np.int64)
         return np.eye(self._num_actions)[self.actions[h - 1, states, bins]]
 
@@ -238,10 +238,10 @@ class QuantisedPlan(Policy):
 def quantised_plan(
     model: TerMDP, resolution: float | None = None, epsilon: float | None = None
 ) -> QuantisedPlan:
-    """Plan on a lattice of given resolution, or of the one that guarantees ε.
+    """Plan on a lattice of given resolution, or on one that guarantees ε.
 
     Non-negative costs take the paper's second regime (clipping at C*), others the
-    first. With `resolution` the clipping is where a stop is certain in double
+    first. With `resolution`, costs are clipped where a stop is certain in double
     precision.
     """
     if model.window is not None:

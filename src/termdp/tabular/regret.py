@@ -9,7 +9,7 @@ from termdp.tabular.model import Array, TerMDP, absorb_bias
 def log_log_slope(cumulative: Array) -> float:
     """Slope of log regret against log episodes over the last nine tenths.
 
-    1 is linear regret, ½ the rate of the theory. NaN where there is no regret at all.
+    1 is linear regret, ½ is the theory's rate. NaN if there is no regret.
     """
     count = len(cumulative)
     places = np.unique(np.geomspace(max(count // 10, 1), count, 50).astype(int)) - 1
@@ -36,9 +36,9 @@ def cost_errors(model: TerMDP, runs: list[Regret]) -> tuple[Array, Array]:
 
 
 def mean_coverage(run: Regret) -> float:
-    """Share of the visited costs that lay where the learner believed, over all plans.
+    """Share of the visited costs inside the learner's confidence sets, over all plans.
 
-    NaN for a learner without beliefs.
+    NaN for a learner without such sets.
     """
     known = run.cost_coverage[np.isfinite(run.cost_coverage)]
     return float(known.mean()) if len(known) else float("nan")

@@ -1,7 +1,7 @@
-"""Distinct rows of a table of numbers, and where a row stands among them.
+"""Distinct rows of a table of numbers, and the number of a row among them.
 
-The exact planner and the exact evaluation walk over what can be reached: pairs of a
-state and what the observer remembers. Such pairs are rows; this module numbers them.
+The exact planner and the exact evaluation walk over reachable pairs of a state and the
+observer's memory. These pairs are rows; this module numbers them.
 """
 
 import numpy as np

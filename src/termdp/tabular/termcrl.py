@@ -1,7 +1,7 @@
 """TermCRL: optimism about rewards, transitions and costs.
 
 Algorithm 1 of arXiv:2205.15376 with the bonuses of appendix H. Three things differ from
-the letter of the paper, none of them weakens a guarantee:
+the paper; none of them weakens a guarantee:
 
 - V̄_h is clipped at H − h + 1, not at H.
 - A cost cannot be below −L, so ĉ − b^c is raised to −L (the planner's lattice would be
@@ -22,20 +22,20 @@ from termdp.tabular.learner import Counts, Decision, OptimisticLearner
 from termdp.tabular.model import Array, TerMDP, absorb_bias
 from termdp.tabular.quantised import QuantisedPlan, backward_induction, make_lattice
 
-# What TermCRL can believe of the costs.
+# TermCRL's confidence sets for costs.
 COST_SETS = ("bonus", "ofuglb", "mixture")
-# Bins that the default resolution spreads over sums from −HL to HL, at most.
+# Most bins of the default resolution for sums from −HL to HL.
 DEFAULT_BINS = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Optimism:
-    """Rewards, transitions and the size of the bonuses they carry.
+    """Optimistic rewards, transitions, and the needed size of their bonuses.
 
     Attributes:
         rewards: r̂ + b^r + b^p, `[H, S, A]`.
         transitions: P̂, `[H, S, A, S]`.
-        needed_scales: factors on b^r and b^p with which they just cover the truth.
+        needed_scales: the smallest factors on b^r and b^p that cover the truth.
     """
 
     rewards: Array
@@ -46,7 +46,7 @@ class Optimism:
 def optimistic_mdp(
     counts: Counts, model: TerMDP, episodes: int, delta: float, scale: float
 ) -> Optimism:
-    """Line 4 of Algorithm 1; the true model serves for the diagnosis only."""
+    """Line 4 of Algorithm 1; the true model is only for the diagnosis."""
     by_reward = bounds.reward_bonus(counts.visits, episodes, delta)
     by_move = bounds.transition_bonus(counts.moves_seen, episodes, delta)
     rewards, transitions = counts.mean_rewards, counts.mean_transitions
@@ -100,10 +100,10 @@ def share_covered(gap: Array, half_width: Array, visits: Array) -> float:
 class TermCRL(OptimisticLearner):
     """Termination Confidence RL: learns costs from stops, optimistically.
 
-    `replan=1` is the letter of Algorithm 1.
+    `replan=1` is Algorithm 1 as printed.
 
     Attributes:
-        radius: L, a bound on ‖c‖₂ with the bias absorbed (`model.radius` is the least).
+        radius: L, a bound on ‖c‖₂ with the bias absorbed (`model.radius` or more).
         kappa: κ of the paper's bonus; None computes it from the model.
         resolution: pitch Δ of the planner's lattice; None chooses one, "exact" plans on
             the reachable sums (tiny models only).

@@ -1,12 +1,12 @@
 """Thompson sampling: plan as if one draw from the posterior were the truth.
 
-Costs have the prior N(0, L²/d) and Laplace's approximation of their posterior: a
-Gaussian at the penalised fit whose precision is the Hessian there. The fit and its
-Hessian exist anyhow, so a draw takes one Cholesky factor; to fit a perturbed history
-would take a second fit at every plan. Rewards are 0 or 1 and have Beta posteriors,
-transitions Dirichlet posteriors.
+Costs have the prior N(0, L²/d) and Laplace's approximation of their posterior: a Gaussian
+at the penalised fit whose precision is the Hessian there. The fit and its Hessian exist
+already, so a draw takes one Cholesky factor. Fitting a perturbed history would take a
+second fit at every plan. Rewards are 0 or 1 and have Beta posteriors; transitions have
+Dirichlet posteriors.
 
-Nothing is optimistic here and nothing is tuned; nor is there a guarantee.
+Nothing here is optimistic or tuned, and there is no guarantee.
 """
 
 from collections.abc import Callable
@@ -86,8 +86,8 @@ class Thompson(OptimisticLearner):
 
     Attributes:
         radius: L, a bound on ‖c‖₂ with the bias absorbed; it sets the costs' prior.
-        sampled: "everything", or "costs"; then rewards and transitions carry TermCRL's
-            bonuses, and `delta` and `bonus_scale` belong to those.
+        sampled: "everything", or "costs"; then rewards and transitions have TermCRL's
+            bonuses, with `delta` and `bonus_scale`.
         resolution: pitch of the planner's lattice; None chooses one.
 
     Examples:
@@ -125,7 +125,7 @@ class Thompson(OptimisticLearner):
         def decide(counts: Counts, played: int) -> Decision:
             estimate = memory.fit(with_errors=played == episodes)
             posterior = cost_posterior(memory.data, memory.best, memory.ridge)
-            # No cost is beyond ±L, and the planner's lattice stays small.
+            # Costs are within ±L, which keeps the planner's lattice small.
             drawn = np.clip(posterior.draw(random), -self.radius, self.radius)
             if self.sampled == "costs":
                 believed = optimistic_mdp(

@@ -1,1 +1,1 @@
-"""What is put around an environment."""
+"""Wrappers around JAX environments."""

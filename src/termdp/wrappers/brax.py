@@ -1,7 +1,7 @@
-"""Brax and MJX environments as JAX environments of ours (extra `brax`).
+"""Brax and MJX environments with our JAX interface (extra `brax`).
 
 `termdp.train(from_brax("inverted_pendulum"), observer=…)` trains on the device, as on our
-own games. Brax is imported when it is asked for, not before.
+own games. Brax is imported only when used.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ class BraxEnvironment(Game):
 
     Args:
         env: with `reset(key)`, `step(state, action)`, `observation_size`, `action_size`.
-        name: for people.
+        name: for display.
         max_steps: the time limit of an episode.
     """
 
@@ -41,7 +41,7 @@ class BraxEnvironment(Game):
 
     @property
     def name(self) -> str:
-        """A name for people."""
+        """The name for display."""
         return self._name or type(self.env).__name__
 
     @property
@@ -86,7 +86,7 @@ def from_brax(name: str, max_steps: int = 1000, **options: Any) -> BraxEnvironme
     Args:
         name: as `brax.envs.get_environment` takes it.
         max_steps: the time limit of an episode.
-        **options: further arguments of the environment, as `backend="mjx"`.
+        **options: other arguments of the environment, such as `backend="mjx"`.
     """
     try:
         from brax import envs

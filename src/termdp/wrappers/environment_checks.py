@@ -1,7 +1,7 @@
-"""Checks of an environment and a cost before an observer is put around in JAX.
+"""Checks of a JAX environment and a cost, before an observer watches.
 
-Both are traced once, with shapes only. What cannot work is refused in one sentence: what
-was expected, what came, how to fix it.
+Both are traced once, with shapes only. Errors are one sentence: what was expected, what
+came, how to fix it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _TRACED = (
 
 
 def check_api(env: Any) -> None:
-    """Refuse what has not the methods of a JAX environment."""
+    """Refuse objects without the methods of a JAX environment."""
     kind = type(env).__name__
     wanted = "expected a JAX environment (reset(key, params), step(key, state, action, "
     wanted += (
@@ -84,7 +84,7 @@ def check_environment(env: Any, params: Any) -> tuple[Any, Any]:
 
 
 def check_cost(cost: Cost, observation: Any, action: Any) -> None:
-    """Refuse a cost that JAX cannot trace, or that is no number.
+    """Refuse a cost that JAX cannot trace, or that is not a number.
 
     Args:
         cost: from one observation and one action to a number.
@@ -99,11 +99,11 @@ def check_cost(cost: Cost, observation: Any, action: Any) -> None:
 
 
 def _trace(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The shapes that a function returns; one sentence if it cannot be traced."""
+    """The shapes that a function returns; an error if it cannot be traced."""
     try:
         return jax.eval_shape(lambda *given: function(*given), *arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-        # The original is pages about tracers, and says no more than this.
+        # The original error is pages about tracers, and says no more than this.
         raise ValueError(
             f"expected {what} that JAX can trace, got {_untraceable(error)}: {_TRACED}; "
             "or keep plain Python in a Gymnasium environment and use "
@@ -117,7 +117,7 @@ def _trace(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _untraceable(error: Exception) -> str:
-    """What a cost or a step did that only works on plain numbers."""
+    """The operation in a cost or step that only works on plain numbers."""
     if isinstance(error, jax.errors.TracerBoolConversionError):
         return "an if, and, or, not, min or max on a traced value"
     if isinstance(error, jax.errors.TracerArrayConversionError):
@@ -134,7 +134,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _described(value: Any) -> str:
-    """A value in a few words, by what can be seen of it without running anything."""
+    """A value in a few words: its type and shape."""
     if _is_array(value):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
 """An observer around any JAX environment (`termdp.envs.base`, gymnax).
 
-The game and the observer stay apart: the observed environment's state holds the game's
-state next to the observer's memory, its parameters hold the game's next to the
-observer's. An episode ends in one of three ways, never mixed: `game_over`, `stopped`,
+The game and the observer stay separate: the observed environment's state holds the game's
+state next to the observer's memory, and its parameters hold the game's next to the
+observer's. An episode ends in exactly one of three ways: `game_over`, `stopped`,
 `truncated`, in this order of precedence.
 """
 
@@ -29,12 +29,12 @@ from termdp.wrappers.environment_checks import check_api, check_cost, check_envi
 
 @struct.dataclass
 class ObservedState:
-    """State of the game, what the observer remembers, and what the agent sees.
+    """State of the game, memory of the observer, and observation of the agent.
 
     Attributes:
         game: the game's own state.
         memory: the observer's memory of this episode.
-        observation: o_t, which the next cost c(o_t, a_t) is read from.
+        observation: o_t, for the next cost c(o_t, a_t).
     """
 
     game: Any
@@ -66,7 +66,7 @@ class ObservedParams:
         return [*_names(self.game), *_names(self.observer), *_names(self.observer.cost)]
 
     def replace(self, **changes: Any) -> "ObservedParams":
-        """A copy with some numbers changed, wherever they live.
+        """A copy with some numbers changed, of the game, the observer or the cost.
 
         A name may be `game`, `observer`, a parameter of the game (`sticky_prob`), of
         the observer (`bias`) or of its cost function (`width`).
@@ -97,7 +97,7 @@ def _names(parameters: Any) -> list[str]:
 
 @struct.dataclass
 class _Played:
-    """One step of the game: the state it leads to, and the one after a reset."""
+    """One step of the game: the state after it, and the one after a reset."""
 
     reward: jax.Array
     game_over: jax.Array
@@ -140,7 +140,7 @@ class ObservedEnvironment(Environment):
         action: Any,
         params: ObservedParams | None = None,
     ) -> Step:
-        """One step of the game under the observer's eyes, with automatic reset.
+        """One step of the game, watched by the observer, with automatic reset.
 
         Returns:
             gymnax's six values; `terminated = game_over | stopped`. `info` holds
@@ -164,7 +164,7 @@ class ObservedEnvironment(Environment):
         begins_anew = played.needs_reset | stopped
         observation, game = _choose(begins_anew, played.fresh, played.ongoing)
         if self._is_bare and isinstance(self.game_env, Game):
-            # Games that draw their board cheaply draw it once, from the chosen state.
+            # Games with cheap observations compute them once, from the chosen state.
             observation = self.game_env.next_obs(
                 begins_anew, played.fresh[0], played.ongoing[0], game
             )
@@ -251,8 +251,8 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
     """Put an observer around any JAX environment with gymnax's API.
 
     Args:
-        env: the environment or wrapper; it learns nothing of the observer.
-        observer: who watches; its cost is traced, see `termdp.Observer`.
+        env: the environment or wrapper; it does not know about the observer.
+        observer: the observer; its cost is traced, see `termdp.Observer`.
 
     Returns:
         An environment with the same API. Its `default_params` hold the game's
@@ -286,9 +286,9 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
 def _is_bare(env: Any) -> bool:
     """Whether `env.step` is only `step_env` with an automatic reset.
 
-    Wrappers that bring their own `step` hide the game's inner step from us: they are
-    played through it, and only a stop resets them from outside. gymnax's base class is
-    known by its name, because gymnax need not be installed.
+    Wrappers with their own `step` hide the game's inner step: they are played through it,
+    and only a stop resets them from outside. gymnax's base class is recognised by its
+    name, because gymnax need not be installed.
     """
     owner = next((base for base in type(env).__mro__ if "step" in vars(base)), None)
     gymnax_base = ("gymnax.environments.environment", "Environment")

@@ -74,7 +74,7 @@ def test_pictures_keep_their_form_and_bytes():
         (spaces.Tuple([TWO]), "got Tuple"),
         (spaces.Text(3), "got Text"),
         (spaces.Dict({"a": spaces.Graph(TWO, None)}), "Graph.*at 'a'"),
-        (spaces.Dict({}), "something in them"),
+        (spaces.Dict({}), "that are not empty"),
         (spaces.Box(0, 255, (96, 96, 3), np.uint8), "ResizeObservation"),
         (spaces.Box(0, 255, (3, 1, 40), np.uint8), "move the channels"),
     ],

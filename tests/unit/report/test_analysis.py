@@ -166,7 +166,7 @@ def test_a_discount_alone_is_no_merit_of_the_costs(tmp_path):
     found = results.load([tmp_path / "without"])
     text = " ".join(words.conclusions(found, analysis.analyse(found)))
     assert "TermPG with discount 0.97 is better than PG on Breakout" in text
-    assert "where that ran) on Breakout hard (1 of 1 environment where" in text
+    assert "if that ran) on Breakout hard, 1 of 1 environment." in text
 
 
 def test_results_of_another_version_say_so(tmp_path):
@@ -317,7 +317,7 @@ def test_cells_with_one_seed_are_left_out_and_named(tmp_path):
     sentences = words.conclusions(thin, analysis.analyse(thin))
     assert "fewer than two seeds have a return" in sentences[-1]
     assert "Breakout / TermPG" in sentences[-1]
-    assert "2 runs that were asked for are missing" in sentences[-1]
+    assert "2 planned runs are missing" in sentences[-1]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_an_environment_that_does_not_fit_is_refused(notifier):
     with pytest.raises(ValueError, match=r"observations of shape .* from Breakout"):
         termdp.evaluate(notifier, "breakout", episodes=2)
     _, params = termdp.make("notifier")
-    with pytest.raises(ValueError, match="params only with an environment of your own"):
+    with pytest.raises(ValueError, match="params only with your own environment"):
         termdp.evaluate(notifier, params=params, episodes=2)
     for episodes in (0, 10**9):
         with pytest.raises(ValueError, match="expected episodes from 1 to 100000"):

@@ -140,7 +140,7 @@ def observed(cost, bias, reward_per_step=1.0):
     [
         (lambda o, a: 0.0, 1.0, 1.0, "even at no cost"),
         (lambda o, a: 1.0, 3.0, 1.0, "no agent can avoid these stops"),
-        (lambda o, a: 1.0 * a, 2.0, -1.0, "a stop is a relief"),
+        (lambda o, a: 1.0 * a, 2.0, -1.0, "gains by being stopped"),
     ],
     ids=["base rate", "constant cost", "negative rewards"],
 )

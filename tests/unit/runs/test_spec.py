@@ -161,7 +161,7 @@ def test_an_environment_of_ones_own_needs_an_observer_or_the_word_that_nobody_wa
 
 def test_nothing_that_is_given_is_ignored():
     _, params = termdp.make("notifier")
-    with pytest.raises(ValueError, match="params only with an environment of your own"):
+    with pytest.raises(ValueError, match="params only with your own environment"):
         termdp.train("notifier", "pg", steps=2048, params=params)
     with pytest.raises(ValueError, match="out=… with snapshots"):
         termdp.train("notifier", "pg", steps=2048, snapshots=3)
@@ -169,7 +169,9 @@ def test_nothing_that_is_given_is_ignored():
 
 def test_what_no_file_can_hold_must_be_given_again():
     spec = RunSpec("own", unserialised=("env",))
-    with pytest.raises(ValueError, match=r"its own env: go on from Python, with env=…"):
+    with pytest.raises(
+        ValueError, match=r"its own env: continue from Python, with env=…"
+    ):
         make_job(spec)
     with pytest.raises(ValueError, match="no own algorithm"):
         make_job(RunSpec("breakout"), algorithm=object())

@@ -57,9 +57,9 @@ def test_it_is_a_vec_env(breakout):
     assert (space.shape, space.dtype) == ((10, 10, 4), bool)
     assert breakout.get_attr("num_envs", [0, 1]) == [4, 4]
     assert breakout.env_is_wrapped(VecMonitor) == [False] * 4
-    with pytest.raises(ValueError, match="copies have of their own, got 'bias'"):
+    with pytest.raises(ValueError, match="attribute of single copies, got 'bias'"):
         breakout.set_attr("bias", 3)
-    with pytest.raises(ValueError, match="copies have of their own, got 'jump'"):
+    with pytest.raises(ValueError, match="method of single copies, got 'jump'"):
         breakout.env_method("jump")
     unobserved = make_vec_env("breakout", 2, observer=False)
     unobserved.reset()
