@@ -200,7 +200,13 @@ def write_lock() -> None:
 
 def check_hashes() -> int:
     """Let pip fetch what the lock names and compare the hashes; nothing is installed."""
-    options = ("--dry-run", "--ignore-installed", "--require-hashes", "--no-deps", "--quiet")
+    options = (
+        "--dry-run",
+        "--ignore-installed",
+        "--require-hashes",
+        "--no-deps",
+        "--quiet",
+    )
     command = [sys.executable, "-m", "pip", "install", *options, "-r", str(LOCK)]
     return subprocess.run(command, check=False).returncode
 

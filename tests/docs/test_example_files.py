@@ -145,6 +145,7 @@ def test_costs_from_logs():
     assert low < 0.9 < high
 
 
+@pytest.mark.slow
 def test_termcrl_on_the_chain():
     found = example("termcrl_chain").main(episodes=300)
     assert found["TermCRL"] < found["ignores stops"]

@@ -35,6 +35,7 @@ def test_the_command_writes_figures_a_table_and_a_summary(tmp_path, capsys):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_json_is_all_that_goes_to_standard_output(tmp_path, capsys):
     main(["tabular", "paper_example", *SHORT, "--out", str(tmp_path), "--json"])
     summary = json.loads(capsys.readouterr().out)

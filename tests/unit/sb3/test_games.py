@@ -15,6 +15,8 @@ from termdp.gym import JaxVectorEnv
 from termdp.registry import make
 from termdp.sb3 import GridExtractor, TermPG, make_vec_env
 
+pytestmark = pytest.mark.slow
+
 GRID = {"features_extractor_class": GridExtractor, "net_arch": []}
 GRID["features_extractor_kwargs"] = {"filters": 2, "hidden": 8}
 SIZES = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "device": "cpu", "seed": 0}
