@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-# Tests compile many programs and run each for a moment: compiling ten times faster
-# matters more than running twice as fast. Programs that were compiled once are kept, for
+# Tests compile many programs and run each for a moment: compiling several times
+# faster matters more than running as fast. Programs that were compiled once are kept, for
 # both workers, for the commands that tests start, and for the next run (`make clean`
 # throws them away). All this is set before JAX is imported.
 KEPT_PROGRAMS = Path(__file__).parents[1] / ".cache" / "test-programs"
@@ -36,7 +36,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_is_given_back():
-    """A file's programs are forgotten after it; else a worker grows to five gigabytes."""
+    """A file's programs are forgotten after it; else a worker grows to six gigabytes."""
     yield
     jax.clear_caches()
     gc.collect()
