@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from browser_visitor import Visitor
 from people_server import ADMIN
 from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.films import film_data
@@ -39,8 +40,6 @@ def bricks(visit_admin):
 
 @pytest.fixture(scope="module")
 def visit_admin(browser, server):
-    from conftest import Visitor
-
     visitor = Visitor(browser, server)
     visitor.page.goto(f"{server.url}/admin#{ADMIN}")
     visitor.page.wait_for_selector("body[data-ready]")

@@ -51,7 +51,7 @@ BAD_WORDS = [
     (
         ["bench", "smoke", "--engine", "ray", "--address", "127.0.0.1:9"],
         "expected a Ray cluster at 127.0.0.1:9",
-        "nobody answers",
+        "nothing answers",
     ),
     (
         ["bench", "smoke", "--engine", "ray", "--address", "here"],

@@ -188,7 +188,7 @@ def test_resuming_with_another_configuration_is_refused(program, whole):
         with pytest.raises(ValueError, match=f"another {name}: continue"):
             check_same_configuration(before, other)
     # The discount is a traced number: this program is compiled already.
-    with pytest.raises(ValueError, match="another discount: go on"):
+    with pytest.raises(ValueError, match="another discount: continue"):
         go_on(TrainProgram(others["discount"]), whole)
 
 

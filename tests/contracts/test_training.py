@@ -24,6 +24,7 @@ SUMMARY = {
     "method",
     "preset",
     "steps",
+    "bytes_per_run",
     "compile_s",
     "wall_s",
     "steps_per_s",
