@@ -1,4 +1,21 @@
-"""A person in a real browser, for the tests of the web pages."""
+"""A person in a real browser, and what they see, for the tests of the web pages."""
+
+import base64
+import io
+
+import numpy as np
+from PIL import Image
+
+from termdp.render.drawing import to_pixels
+
+
+def difference_of_pixels(data_url, drawing):
+    """How far a page's canvas is from our own drawing, `[H, W]`; 40 pixels per unit."""
+    picture = Image.open(io.BytesIO(base64.b64decode(data_url.partition(",")[2])))
+    here = np.asarray(picture.convert("RGB"), float)
+    there = to_pixels(drawing, 40).astype(float)
+    assert here.shape == there.shape
+    return np.abs(here - there).mean(axis=2)
 
 
 class Visitor:

@@ -1,21 +1,18 @@
 """The web app in a real Chromium, on a real server."""
 
-import base64
-import io
 import json
 import re
 
 import numpy as np
 import pytest
-from PIL import Image
 
+from browser_visitor import difference_of_pixels
 from termdp.people.driving.drivers import random_driver, scripted_driver
 from termdp.people.driving.rides import game, record_many, replay
 from termdp.people.driving.track import ride_data
 from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 from termdp.render.backseat import draw, moves
-from termdp.render.drawing import to_pixels
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
@@ -342,11 +339,7 @@ def test_the_browser_draws_what_the_game_draws(visit, server):
             }""",
             [ride_data(ride), moment],
         )
-        picture = Image.open(io.BytesIO(base64.b64decode(found.partition(",")[2])))
-        here = np.asarray(picture.convert("RGB"), float)
-        there = to_pixels(drawing, 40).astype(float)
-        assert here.shape == there.shape
-        difference = np.abs(here - there).mean(axis=2)
+        difference = difference_of_pixels(found, drawing)
         # Edges are smoothed differently, and a car leans while it changes lanes.
         assert np.mean(difference > 40) < 0.02
         assert difference.mean() < 4

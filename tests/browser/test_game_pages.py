@@ -1,20 +1,15 @@
 """A study of Breakout in a real Chromium: watched, stopped, taken back, found again."""
 
-import base64
-import io
-
 import numpy as np
 import pytest
-from PIL import Image
 
-from browser_visitor import Visitor
+from browser_visitor import Visitor, difference_of_pixels
 from people_server import ADMIN
 from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.films import film_data
 from termdp.people.driving.rides import record, replay
 from termdp.people.driving.trained import shipped_driver
 from termdp.people.records.study_store import StudyStore
-from termdp.render.drawing import to_pixels
 
 PHONE = {
     "viewport": {"width": 360, "height": 740},
@@ -165,11 +160,7 @@ def test_the_browser_draws_what_the_renderer_draws(visit, server, env, driver):
         }""",
         [film_data(ride), len(ride) - 0.5, size],
     )
-    picture = Image.open(io.BytesIO(base64.b64decode(found.partition(",")[2])))
-    here = np.asarray(picture.convert("RGB"), float)
-    there = to_pixels(drawing, 40).astype(float)
-    assert here.shape == there.shape
-    difference = np.abs(here - there).mean(axis=2)
+    difference = difference_of_pixels(found, drawing)
     # Edges are smoothed and letters drawn differently.
     assert np.mean(difference > 40) < 0.05
     assert difference.mean() < 6

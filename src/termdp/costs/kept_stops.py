@@ -308,10 +308,10 @@ def stops_per_step(memory: KeptStops, config: CostConfig) -> int:
 
 
 def stop_share(memory: KeptStops, window: jax.Array, config: CostConfig) -> jax.Array:
-    """Share of stops among the steps of a gradient step, without the newest ones."""
+    """Share of kept stops among the steps that a gradient step draws."""
     drawn = stops_per_step(memory, config)
-    length = config.segment_length - window + 1
-    return drawn / (drawn + config.segments_per_step * length)
+    segments = newest_segments(config) + other_segments(config)
+    return drawn / (drawn + segments * (config.segment_length - window + 1))
 
 
 def log_odds_offset(

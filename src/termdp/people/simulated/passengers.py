@@ -12,6 +12,7 @@ if the ride has not ended by then. While attention is elsewhere, nothing is noti
 no stop is wanted. Now and then a finger slips.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
@@ -84,7 +85,7 @@ REASONS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Watcher(Generic[Seen]):
+class Watcher(abc.ABC, Generic[Seen]):
     """A simulated person who watches.
 
     Attributes:
@@ -111,13 +112,13 @@ class Watcher(Generic[Seen]):
     slips: float = 0.0002
     talkative: float = 0.5
 
+    @abc.abstractmethod
     def discomfort(self, ride: Seen) -> np.ndarray:
         """What each step adds to its discomfort, `[T]`."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def reason(self, ride: Seen, step: int) -> str:
         """The reason it gives for a stop that it wanted at a step."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
