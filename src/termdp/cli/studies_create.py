@@ -16,6 +16,7 @@ class Args:
     A study shows Backseat Driver, or any other environment that can be drawn.
 
     Example: termdp studies create comfort --rides 40 --invite ann bo
+
     Example: termdp studies create bricks --env breakout --rides 40 --invite ann
     """
 
