@@ -1,11 +1,11 @@
-"""The termination model: costs add up, and the observer stops by a logistic law.
+"""The termination model: costs add up, and high sums make the observer stop.
 
 Section 2 of "Reinforcement Learning with a Terminator" (arXiv:2205.15376): at step t the
 observer adds c(s_t, a_t) to what it remembers and stops the agent with probability
 ρ(C_t − b), where ρ is the logistic function and C_t the sum of the remembered costs,
 *including the present one*. Section 4 lets the observer forget: C_t then covers the last
-min(w, t) steps only. (Appendix B of the paper leaves out the present cost and b; section
-2 rules here.)
+min(w, t) steps only. (Appendix B of the paper leaves out the present cost and b. This
+package follows section 2.)
 """
 
 from functools import partial
@@ -28,10 +28,11 @@ def window_sums(
 
     Section 4, arXiv:2205.15376: Σ_{j=1}^{min(w, l)} c(s_{l−j+1}, a_{l−j+1}).
 
-    No cancellation: a difference of global prefix sums would lose all digits after some
-    large costs. Short streams are summed window by window, which is one small operation
-    to compile. Long ones are cut into blocks of `window` steps: any window spans at most
-    two blocks, so it is the end of one plus the beginning of the next, in O(T) work.
+    Sums are never subtracted from each other: after some large costs, a difference of
+    prefix sums would have lost all its digits. Short streams are summed window by
+    window, which is one small operation to compile. Long ones are cut into blocks of
+    `window` steps. Any window spans at most two blocks: it is the end of one plus the
+    beginning of the next, in O(T) work.
 
     Args:
         costs: c_t, `[T, ...]`, time first.
@@ -89,7 +90,7 @@ def stop_probability(window_cost: Number, bias: Number) -> jax.Array:
 
 
 def _direct_sums(costs: jax.Array, window_start: jax.Array) -> jax.Array:
-    """Sums from each step's window start to the step itself; T² additions."""
+    """Sums from the start of each step's window to the step itself; T² additions."""
     last = jax.lax.broadcasted_iota(jnp.int32, window_start.shape, 0)[:, None]
     pairs = (costs.shape[0], *costs.shape)  # [which window, which step, ...]
     step = jax.lax.broadcasted_iota(jnp.int32, pairs, 1)

@@ -3,12 +3,12 @@
 Rules. The player moves freely in rows 1 to 8. Things (gold with probability 1/3, else
 enemies) enter at the left or the right in a free row, chosen uniformly, and cross the
 board. A row holds one thing at a time; when no row is free, none enters. Meeting gold
-collects it, +1; meeting an enemy ends the game. With ramping, every 102 steps things
-enter sooner (from every 10 steps to every step), and every second time they also move
-sooner (from every 5 steps to every step).
+collects it: +1. Meeting an enemy ends the game. With ramping, every 102 steps things
+begin to enter more often (from every 10 steps to every step), and every second time they
+also begin to move more often (from every 5 steps to every step).
 
-Channels: player, enemy, trail (the cell behind each thing), gold. Chance: what enters,
-where, and the sticky actions.
+Channels: player, enemy, trail (the cell behind each thing), gold. What enters, where it
+enters, and the sticky actions are random.
 """
 
 from typing import ClassVar
@@ -50,10 +50,10 @@ NUM_ROW_CHOICES = 840
 
 @struct.dataclass
 class AsterixState(MinAtarState):
-    """Things are known by their row: a set of things is a word of row bits.
+    """A row holds one thing at most, so a set of things is a word with a bit per row.
 
-    `things` is `uint32 [10]`: the things in each column; `gold` and `goes_right` say
-    which are gold and which move to the right (bits of empty rows mean nothing).
+    `things` is `uint32 [10]`: the things in each column. `gold` and `goes_right` say
+    which are gold and which move to the right; bits of empty rows mean nothing.
     """
 
     player_x: jax.Array
@@ -71,7 +71,7 @@ class AsterixState(MinAtarState):
 
 @struct.dataclass
 class AsterixDraws:
-    """The chance of one step; all but `sticky` matter only when a thing enters."""
+    """What is random in one step; all but `sticky` matter only when a thing enters."""
 
     sticky: jax.Array
     """Uniform in [0, 1): the last action is repeated if below `sticky_prob`."""
@@ -90,7 +90,7 @@ class Asterix(MinAtarGame):
     minimal_actions: ClassVar[tuple[int, ...]] = (NONE, LEFT, UP, RIGHT, DOWN)
 
     def sample_draws(self, key: jax.Array) -> AsterixDraws:
-        """Draw the chance of one step."""
+        """Draw everything that is random in one step."""
         sticky, side, kind, row = random_words(key, 4)
         return AsterixDraws(
             sticky=uniform(sticky),
@@ -125,7 +125,7 @@ class Asterix(MinAtarGame):
         draws: AsterixDraws,
         params: RampingParams,
     ) -> Outcome:
-        """A thing enters, the player moves, then the things, then the clocks."""
+        """A thing enters; then the player moves, then the things, then the clocks."""
         state = spawn(state, draws)
         right = (move == RIGHT).astype(jnp.int32) - (move == LEFT)
         down = (move == DOWN).astype(jnp.int32) - (move == UP)
@@ -169,7 +169,7 @@ class Asterix(MinAtarGame):
 
 
 def spawn(state: AsterixState, draws: AsterixDraws) -> AsterixState:
-    """A thing enters if it is time and a row is free; the clock runs on."""
+    """A thing enters if it is time and a row is free; the timer counts down."""
     is_time = state.spawn_timer == 0
     # Things have different rows, so the sum of the columns is their union.
     free = ALL_ROWS & ~jnp.sum(state.things, dtype=jnp.uint32)
@@ -198,7 +198,7 @@ def nth_row(rows: jax.Array, n: jax.Array) -> jax.Array:
 
 
 def ramp(state: AsterixState, params: RampingParams) -> AsterixState:
-    """Make the game harder when its clock says so."""
+    """Make the game harder when it is time."""
     can_ramp = (state.spawn_interval > 1) | (state.move_interval > 1)
     is_on = params.ramping & can_ramp
     is_time = is_on & (state.ramp_timer < 0)

@@ -1,29 +1,30 @@
 """Backseat Driver: overtake on an endless road; coins lie in the open lanes.
 
 The agent drives faster than the traffic, so cars come down the screen and fall behind.
-It sees `agent_row` rows of road ahead and some road behind. All rules:
+It sees `agent_row` rows of road ahead and some road behind. These are all the rules:
 
 - **Actions**: 0 stay in lane, 1 one lane to the left, 2 one lane to the right; a change
   off the road is a stay. A step lasts 4 frames, a lane change all 4 of them.
-- **Frames**: cars slide down `car_speed`/4 rows per frame, coins, lying still on the
-  road, `coin_speed`/4. The agent touches what shares a row with its car in a lane it
-  holds: the old lane in frames 1-2, the new one in frames 2-4 of a change, its own
-  lane otherwise.
+- **Frames**: cars slide down `car_speed`/4 rows per frame. Coins lie still on the road
+  and slide down `coin_speed`/4. The agent touches what shares a row with its car in a
+  lane that it holds. During a change it holds the old lane in frames 1-2 and the new
+  one in frames 2-4; otherwise it holds its own lane.
 - **Coins** that are touched disappear; they are worth nothing in the game.
 - **Crash**: touching a car ends the game in that frame. Nothing moves after that; coins
   touched up to and including that frame are taken.
-- **Traffic**: with probability `wave_rate` a wave of cars is proposed each step, a
+- **Traffic**: each step, with probability `wave_rate`, a wave of cars is proposed: a
   car in each lane with probability `car_density`, in one of the rows just above the
-  screen. It is dropped if it blocks all lanes or follows the last one too closely for
-  some driver (`backseat_road` proves that the road is therefore always passable).
-  `wave_rate` grows to `wave_rate_late` over the first `ramp_steps` steps.
+  screen. It is dropped if it blocks all lanes, or if some driver could not get past it
+  because it follows the last one too closely. So the road is always passable;
+  `backseat_road` proves it. `wave_rate` grows to `wave_rate_late` over the first
+  `ramp_steps` steps.
 - **New coins**: in each lane with probability `coin_rate`, or `trail_rate` right behind
   another coin (coins come in trails), where no car is so near that they could meet.
 - **Reward** `"behind"`: 0.1 per step for every car on screen and wholly behind the
   agent; `"overtake"`: 0.1 once for every car that falls behind. Never negative.
 - **Observation**: bool `[rows, lanes, 12]`; channels 3·i + (0 agent, 1 cars, 2 coins),
   i steps ago, i = 0…3 (before the first step: as at the start). With
-  `observation="image"` the same as `[42, 42, 12]` picture.
+  `observation="image"` the same as a picture, `[42, 42, 12]`.
 
 The road starts empty, the agent in the middle lane. `info` holds `coins_collected` and
 `cars_overtaken` of the step.
@@ -65,17 +66,17 @@ CAR_REWARD = 0.1
 
 @struct.dataclass
 class BackseatState(EnvState):
-    """A step's start, or (for pictures) `phase` frames after it.
+    """The game at the start of a step, or (for pictures) `phase` frames after it.
 
     Attributes:
         time: steps made.
         agent: lane at the start of the step.
-        heading: -1, 0 or 1, where the agent is changing to while `phase` > 0.
+        heading: -1, 0 or 1, the direction of a lane change while `phase` > 0.
         phase: frames since the start of the step, 0 unless between steps.
         crashed: whether the game is over.
         cars: `[lanes] uint32`, one bit per car at its upper row.
         coins: `[lanes] uint32`, one bit per coin.
-        wave: the youngest wave of cars, which the next one must respect.
+        wave: the newest wave of cars, to which the next one must keep its distance.
         maps: `[lanes, 12] uint32`, the observation's columns as words.
     """
 
@@ -143,7 +144,7 @@ class BackseatDriver(Game):
         return BackseatParams()
 
     def sample_draws(self, key: jax.Array) -> BackseatDraws:
-        """Draw everything random of one step."""
+        """Draw everything that is random in one step."""
         return sample_draws(self.road, key)
 
     def target_lane(self, agent: jax.Array, action: Any) -> jax.Array:

@@ -19,7 +19,7 @@ class BackseatCoinCost:
 
     Coins lie still and cars keep their speed, so the newest three maps decide exactly
     which coins the step takes: the frames of the move are played through, up to a
-    crash. Reads the lane grid and the 42×42 image alike, as JAX or NumPy arrays.
+    crash. It reads the lane grid or the 42×42 image, as JAX or NumPy arrays.
 
     Attributes:
         road: sizes and speeds of the game that is watched (`env.road`).

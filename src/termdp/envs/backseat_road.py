@@ -7,8 +7,8 @@ rows. Cars, the agent's included, are `CAR_LENGTH` rows long, coins one row. A l
 change takes one step: cars are 0.6 lanes wide, so the agent still holds its old
 lane in frames 1 and 2 and already holds the new one in frames 2, 3 and 4.
 
-Columns of the road are stored as bits of one `uint32` word per lane: bit i is row
-i − margin. The margin is the rows above the screen where things appear.
+Each lane is stored as the bits of one `uint32` word: bit i is row i − margin. The margin
+is the rows above the screen where things appear.
 
 **Why the road is always passable.** Cars come in *waves*: cars side by side, at least
 one lane open, all at the same speed. A driver in an open lane of one wave may leave
@@ -92,7 +92,7 @@ class Road:
 
     @property
     def clear_row(self) -> int:
-        """A new coin must not catch up with a car: none above this row in its lane.
+        """Above this row a new coin's lane must be free: it would catch up with a car.
 
         A coin gains (coin_speed − car_speed) rows per step on the car below it, for
         (rows + 1)/coin_speed steps, until it is off the screen.

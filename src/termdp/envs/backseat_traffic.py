@@ -1,7 +1,7 @@
 """Backseat Driver's new cars and coins: everything that is random in the game.
 
-Cars come in waves at distances that `backseat_road` proves sufficient. Coins come in
-trails, in lanes where they will not meet a car.
+Cars come in waves, at distances that `backseat_road` proves to be sufficient. Coins come
+in trails, in lanes where they will not meet a car.
 """
 
 import jax
@@ -58,7 +58,7 @@ class BackseatDraws:
 
 @struct.dataclass
 class Wave:
-    """The youngest wave of cars: its row and the bit set of lanes it leaves open."""
+    """The newest wave of cars: its row, and the lanes it leaves open as bits."""
 
     row: jax.Array
     open_lanes: jax.Array
@@ -70,7 +70,7 @@ def no_wave(road: Road) -> Wave:
 
 
 def sample_draws(road: Road, key: jax.Array) -> BackseatDraws:
-    """Draw everything random of one step from one block of bits."""
+    """Draw everything that is random in one step, from one block of bits."""
     bits = jax.random.bits(key, (road.lanes + 1,), jnp.uint32)
     low = (bits & jnp.uint32(0xFFFF)).astype(jnp.float32) * (1 / 2**16)
     middle = ((bits >> 16) & jnp.uint32(0xFFF)).astype(jnp.float32) * (1 / 2**12)
@@ -91,7 +91,7 @@ def next_wave(
     draws: BackseatDraws,
     params: BackseatParams,
 ) -> tuple[jax.Array, Wave]:
-    """New cars `[lanes]` (words, after the step), and the youngest wave then."""
+    """New cars `[lanes]` (words) and the newest wave, both after the step."""
     grown = jnp.clip(time / params.ramp_steps, 0.0, 1.0)
     rate = params.wave_rate + grown * (params.wave_rate_late - params.wave_rate)
     is_car = draws.cars < params.car_density
@@ -115,7 +115,7 @@ def next_wave(
 def needed_distance(
     road: Road, open_before: jax.Array, open_after: jax.Array
 ) -> jax.Array:
-    """Rows between two waves, so that all drivers between them reach an open lane."""
+    """Rows between two waves that let every driver between them reach an open lane."""
     distance = jnp.int32(road.wave_distance(0))
     reachable = open_after
     for changes in range(1, road.lanes):

@@ -1,4 +1,4 @@
-"""What the driver of Backseat Driver sees: words of bits to grids and to images."""
+"""What the driver of Backseat Driver sees: words of bits become grids or images."""
 
 from typing import Any
 

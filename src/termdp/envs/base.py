@@ -76,8 +76,8 @@ class Game(Environment):
     """An environment made of one step and one reset.
 
     Subclasses write `reset_env`, `step_env` (returning observation, state, reward,
-    game_over, info), `get_obs`, the spaces and, where something survives the reset as
-    MinAtar's sticky action does, `next_episode`.
+    game_over, info), `get_obs` and the spaces. They also write `next_episode` if
+    something survives the reset, as MinAtar's sticky action does.
     """
 
     @property
@@ -114,7 +114,7 @@ class Game(Environment):
         """The keys of a step and of the reset that may follow it.
 
         A game whose step and reset read different parts of one draw may return the
-        same key twice: on the CPU each further draw is a large part of a step's time.
+        same key twice. On the CPU each draw takes a large part of a step's time.
         """
         key_step, key_reset = jax.random.split(key)
         return key_step, key_reset

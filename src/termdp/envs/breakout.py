@@ -1,16 +1,16 @@
 """MinAtar's Breakout: bounce a ball off a paddle to break a wall of bricks.
 
 Rules. The paddle moves along the bottom row, the ball along diagonals. Walls reflect the
-ball; a brick turns it back and breaks, +1 reward. Leaving the brick it hit, a ball may
-pass one more without breaking it: it must be free of bricks for one frame before it
-strikes again. The paddle sends the ball up again if it is under the ball's old column
+ball. A brick sends it back and breaks: +1. A ball that has just hit a brick may pass
+through one more without breaking it: it must be clear of bricks for one step before it
+can strike again. The paddle sends the ball up again if it is under the ball's old column
 (the ball keeps its sideways direction) or under its new one (the ball returns the way it
-came). There are three rows of bricks; when the ball reaches the bottom row and all are
+came). There are three rows of bricks. When the ball reaches the bottom row and all are
 broken, they are restored. The game is over when the ball reaches the bottom row beside
 the paddle.
 
-Channels: paddle, ball, trail (where the ball was), brick. Chance: from which side the
-ball starts.
+Channels: paddle, ball, trail (where the ball was), brick. The side from which the ball
+starts and the sticky actions are random.
 """
 
 from typing import ClassVar
@@ -59,7 +59,7 @@ class BreakoutState(MinAtarState):
 
 @struct.dataclass
 class BreakoutDraws:
-    """The chance of one step."""
+    """What is random in one step."""
 
     sticky: jax.Array
     """Uniform in [0, 1): the last action is repeated if below `sticky_prob`."""
@@ -77,7 +77,7 @@ class Breakout(MinAtarGame):
         return MinAtarParams()
 
     def sample_draws(self, key: jax.Array) -> BreakoutDraws:
-        """Draw the chance of one step; the other word is for `first_state`."""
+        """Draw what is random in one step; the other word is for `first_state`."""
         sticky, _ = random_words(key, 2)
         return BreakoutDraws(sticky=uniform(sticky))
 

@@ -1,13 +1,13 @@
-"""What the four MinAtar games share: actions, sticky actions, words for boards.
+"""What the four MinAtar games share: actions, sticky actions, boards made of words.
 
-The games play exactly as `minatar` 1.0.15 does (K. Young, T. Tian, arXiv:1903.03176),
-proven step by step in `tests/contracts`; the code is our own, in JAX. Two ideas
+The games play exactly as `minatar` 1.0.15 does (K. Young, T. Tian, arXiv:1903.03176);
+`tests/contracts` compares them step by step. The code is our own, in JAX. Two ideas
 make it fast:
 
 * A board is a few integers. Column x of a channel is a word whose bit y says whether
   cell (y, x) is occupied, so whole columns move, collide and are counted at once.
-* Chance is drawn once per step, as a few random words; `sample_draws` gives them their
-  meaning. All the rules are in `advance`, a pure function of those draws.
+* Random words are drawn once per step, and `sample_draws` gives them their meaning.
+  All the rules are in `advance`, a pure function of those draws.
 
 Sticky actions: with probability `sticky_prob` the action executed last is executed
 again instead of the one chosen. The last action survives the end of an episode; it is
@@ -110,7 +110,7 @@ class MinAtarGame(Game, ABC):
 
     @abstractmethod
     def sample_draws(self, key: jax.Array) -> Any:
-        """All the chance of one step, each draw with its meaning."""
+        """Draw everything that is random in one step."""
 
     @abstractmethod
     def first_state(self, key: jax.Array) -> Any:
@@ -164,7 +164,7 @@ class MinAtarGame(Game, ABC):
     def advance(
         self, state: Any, action: jax.Array, draws: Any, params: Any
     ) -> tuple[jax.Array, Any, jax.Array, jax.Array, dict[str, Any]]:
-        """One step with its chance given: sticky action, then the game's rules."""
+        """One step with given draws: sticky action, then the game's rules."""
         is_sticky = draws.sticky < params.sticky_prob
         move = jnp.where(is_sticky, state.last_action, self._executed(action))
         outcome = self.play(state, move, draws, params)
@@ -183,7 +183,7 @@ class MinAtarGame(Game, ABC):
 
 
 def random_words(key: jax.Array, num_words: int) -> list[jax.Array]:
-    """`num_words` independent random 32-bit words, in one go."""
+    """`num_words` independent random 32-bit words, drawn at once."""
     words = jax.random.bits(key, (num_words,), jnp.uint32)
     return [words[i] for i in range(num_words)]
 
@@ -199,12 +199,12 @@ def one_third(word: jax.Array) -> jax.Array:
 
 
 def lowest_bit(word: jax.Array) -> jax.Array:
-    """The word with only its lowest bit; nothing of nothing."""
+    """The word with only its lowest bit set; 0 if there is none."""
     return word & (~word + 1)
 
 
 def highest_bit(word: jax.Array) -> jax.Array:
-    """The word with only its highest bit; nothing of nothing."""
+    """The word with only its highest bit set; 0 if there is none."""
     top = jnp.uint32(1 << 31) >> jnp.minimum(jax.lax.clz(word), 31)
     return word & top
 

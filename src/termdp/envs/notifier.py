@@ -1,17 +1,17 @@
 """Notifier: when to send a notification to a user who may switch them off for good.
 
-The smallest game in which accumulated cost decides everything: one number to look at,
-two actions, a vector of three. All rules:
+The smallest game in which the accumulated cost decides everything: two actions, and an
+observation of three numbers. These are all the rules:
 
 - **The user's interest** wanders between 0 and 1: ρ(`swing`·z), where z is a normal
   process, z′ = `memory`·z + √(1 − memory²)·noise.
-- **Actions**: keep quiet, or send. A notification is opened with probability interest;
-  then the app earns 1 (the reward), else nothing.
+- **Actions**: keep quiet, or send. The probability that a notification is opened is the
+  user's interest. The reward is 1 if it is opened, and 0 if not.
 - **Observation**: float32 `[interest, sent, opened]`, the last two of the step before.
 
 The game ends only at its time limit. Switching notifications off is the observer's stop,
-and annoyance is the observer's cost (`NotifierNuisanceCost`). How annoyed the user is
-cannot be seen; only the accumulated cost tells. `info` holds `opened`.
+and annoyance is the observer's cost (`NotifierNuisanceCost`). The observation does not
+show how annoyed the user is; only the accumulated cost does. `info` holds `opened`.
 """
 
 from typing import Any
@@ -29,10 +29,10 @@ SHOWN_STEPS = 40
 
 @struct.dataclass
 class NotifierState(EnvState):
-    """A day.
+    """One user's day.
 
     Attributes:
-        time: moments gone by.
+        time: steps made.
         mood: z, which gives the interest.
         sent: whether the last action was to send.
         opened: whether that was opened.
@@ -72,7 +72,7 @@ class Notifier(Game):
         return NotifierParams()
 
     def sample_draws(self, key: jax.Array) -> NotifierDraws:
-        """Draw everything random of one step."""
+        """Draw everything that is random in one step."""
         key_choice, key_mood = jax.random.split(key)
         return NotifierDraws(
             choice=jax.random.uniform(key_choice), noise=jax.random.normal(key_mood)
@@ -85,7 +85,7 @@ class Notifier(Game):
         draws: NotifierDraws,
         params: NotifierParams,
     ) -> tuple[NotifierState, jax.Array, jax.Array, dict[str, jax.Array]]:
-        """One moment with given draws: state, reward, game_over, info."""
+        """One step with given draws: state, reward, game_over, info."""
         sent = jnp.asarray(action) == SEND
         opened = sent & (draws.choice < interest(state, params))
         fresh = jnp.sqrt(1.0 - params.memory**2) * draws.noise
@@ -107,7 +107,7 @@ class Notifier(Game):
     def reset_env(
         self, key: jax.Array, params: NotifierParams
     ) -> tuple[jax.Array, NotifierState]:
-        """A new user who was sent nothing yet."""
+        """A new user who has been sent nothing yet."""
         state = NotifierState(
             time=jnp.int32(0),
             mood=jax.random.normal(key),
@@ -124,7 +124,7 @@ class Notifier(Game):
         action: Any,
         params: NotifierParams,
     ) -> tuple[jax.Array, NotifierState, jax.Array, jax.Array, dict[str, jax.Array]]:
-        """One moment: observation, state, reward, game_over (never), info."""
+        """One step: observation, state, reward, game_over (never), info."""
         draws = self.sample_draws(key)
         next_state, reward, game_over, info = self.advance(state, action, draws, params)
         return self.get_obs(next_state, params), next_state, reward, game_over, info

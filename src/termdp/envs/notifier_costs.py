@@ -1,4 +1,4 @@
-"""The notifier's cost: notifications annoy, the more so if the user is not interested."""
+"""The notifier's cost: notifications annoy, above all a user who is not interested."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class NotifierNuisanceCost:
     Attributes:
         welcome: cost of a notification to a fully interested user.
         nuisance: added for a user without interest.
-        relief: subtracted at a quiet moment.
+        relief: subtracted at a quiet step.
     """
 
     welcome: Any = 3.5

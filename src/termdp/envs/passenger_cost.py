@@ -21,12 +21,12 @@ from termdp.envs.backseat_costs import BackseatCoinCost
 from termdp.envs.backseat_road import Road
 from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
 
-# Gaps are described by "at most this many rows": small ones most finely.
+# Gaps are described as "at most this many rows", small ones most finely.
 AHEAD = (1, 3, 8)
 BEHIND = (1, 3)
-# Changes are hectic from this many within the four visible steps.
+# This many changes of lane within the four visible steps are hectic.
 HECTIC = 3
-# Percepts already include the action: the network gets no other.
+# Percepts already include the action, so the network is given only one.
 ACTIONS = ActionSpec(1)
 
 PERCEPT_NAMES = (
@@ -117,12 +117,12 @@ def _beside(road: Road, cars: jax.Array, lane: jax.Array) -> jax.Array:
 class PassengerCost:
     """scale · mean over members of c_m(percepts of the step).
 
-    A pytree: its numbers stay traced, so another passenger of the same kind does not
-    recompile. Reads the lane grid or the 42×42 image, as JAX or NumPy arrays.
+    A pytree: its numbers are traced, so another passenger of the same kind needs no new
+    compilation. It reads the lane grid or the 42×42 image, as JAX or NumPy arrays.
 
     Attributes:
         weights: parameters of the networks, the member axis first.
-        scale: factor on their costs.
+        scale: what their mean is multiplied by.
         network: their architecture (static).
         road: sizes and speeds of the game that is watched (static).
     """

@@ -1,23 +1,23 @@
 """Recommender: one shopping session; sell, and do not drive the user away.
 
 The paper's second motivation (appendix A of arXiv:2205.15376): top sellers that are
-recommended again and again antagonise the user, who leaves. All rules:
+recommended again and again antagonise the user, who leaves. These are all the rules:
 
 - **Items** (`make_items`) have a value to the shop, an appeal to everybody, a direction
   of taste, a category and an irritation. Item 0 is the top seller.
-- **A user** is a taste, a unit vector drawn at the start of the session, which then
-  drifts a little: after each step `taste_drift` times a normal vector is added and the
-  length restored.
+- **A user** is a taste: a unit vector, drawn at the start of the session. It drifts a
+  little: after each step `taste_drift` times a normal vector is added, and the length
+  is set back to one.
 - **Actions**: which item to recommend. The user takes it with probability
-  ρ(appeal + `match_gain`·⟨taste, item's taste⟩ − `wear`·exposure); then the shop earns
-  its value (the reward), else nothing.
+  ρ(appeal + `match_gain`·⟨taste, item's taste⟩ − `wear`·exposure). The reward is the
+  item's value if it is taken, and 0 if not.
 - **Exposure** of each item and each category is a fading count of how often it was
-  shown: multiplied by `memory` each step, plus one when shown.
+  shown. It is multiplied by `memory` each step, and grows by one when shown.
 - **Observation**: float32 `[taste | item exposure | category exposure]`, of sizes
   `taste_size`, `num_items`, `num_categories`.
 
-The game has no end but its time limit: leaving is the observer's stop, and what tires
-the user is the observer's cost (`RecommenderFatigueCost`). `info` holds `taken`.
+The game ends only at its time limit. A user who leaves is the observer's stop, and what
+tires the user is the observer's cost (`RecommenderFatigueCost`). `info` holds `taken`.
 """
 
 from typing import Any
@@ -78,9 +78,9 @@ class Recommender(Game):
 
     Args:
         num_items: how many items the shop has.
-        num_categories: into how many kinds they fall.
-        taste_size: dimension of tastes.
-        seed: which shop (not which user).
+        num_categories: how many categories they fall into.
+        taste_size: the dimension of a taste.
+        seed: which shop, not which user.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Recommender(Game):
         return jax.nn.sigmoid(self.items.appeal + params.match_gain * match - worn)
 
     def sample_draws(self, key: jax.Array) -> RecommenderDraws:
-        """Draw everything random of one step."""
+        """Draw everything that is random in one step."""
         key_choice, key_drift = jax.random.split(key)
         return RecommenderDraws(
             choice=jax.random.uniform(key_choice),

@@ -1,4 +1,4 @@
-"""What tires the recommender's user: repetition and irritation, against relief."""
+"""What tires the recommender's user (repetition, irritation) and what is a relief."""
 
 from typing import Any
 
@@ -18,15 +18,16 @@ class RecommenderFatigueCost:
     c = irritation + repetition·exposure + crowding·category exposure
         + mismatch·max(0, −match) − relief·max(0, match)/(1 + exposure)
 
-    with the item's irritation, how often it and its category were shown of late, and
-    match = ⟨user's taste, item's taste⟩. New items that suit are a relief: c < 0.
+    The irritation is the item's. The exposures say how often it and its category were
+    shown recently. match = ⟨user's taste, item's taste⟩. A new item that suits the user
+    is a relief: c < 0.
 
     Attributes:
         items: the shop's items (`game.items`).
-        repetition: cost per recent showing of the same item.
-        crowding: cost per recent showing of the same category.
+        repetition: cost for each recent time that the same item was shown.
+        crowding: cost for each recent time that the same category was shown.
         mismatch: cost of an item that suits the opposite taste.
-        relief: what a perfect match that is new takes away.
+        relief: how much a new item that matches perfectly takes away.
     """
 
     items: Items = struct.field(default_factory=make_items)

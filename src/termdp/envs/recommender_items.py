@@ -1,4 +1,4 @@
-"""The shop window of the recommender: a fixed list of items and what they are like."""
+"""The recommender's shop: a fixed list of items and what they are like."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ class Items:
 
     Attributes:
         value: `[items]`, what the shop earns when the item is taken.
-        appeal: `[items]`, logit with which anybody takes it, taste aside.
-        irritation: `[items]`, how much being shown it annoys, once.
-        tastes: `[items, taste_size]`, whom it suits, and by its length how much.
+        appeal: `[items]`, the logit with which anybody takes it, whatever their taste.
+        irritation: `[items]`, how much it annoys to be shown it once.
+        tastes: `[items, taste_size]`, whom it suits; the length says how much.
         categories: `[items, categories]`, one-hot.
     """
 
@@ -25,17 +25,17 @@ class Items:
     categories: Any
 
 
-MOST = 4096  # of items, categories and sides of a taste
+MOST = 4096  # items, categories or dimensions of a taste
 
 
 def make_items(
     num_items: int = 16, num_categories: int = 4, taste_size: int = 2, seed: int = 0
 ) -> Items:
-    """A shop: item 0 is the top seller, dearest and most advertised; then it declines.
+    """A shop in which item 0 is the top seller.
 
     Value, appeal and irritation fall from the first item to the last, with some noise:
-    what earns most also annoys most. Tastes point anywhere; the better an item sells,
-    the less it speaks to any taste in particular.
+    what earns most also annoys most. Tastes point in any direction. The better an item
+    sells, the less it suits any particular taste.
     """
     for name, number, least in (
         ("num_items", num_items, 2),

@@ -1,20 +1,22 @@
 """MinAtar's Seaquest: hunt under water, rescue divers, come up for air in time.
 
 Rules. The submarine moves in rows 0 (the surface) to 8 and fires forwards, at most
-every fifth step. Fish and enemy submarines (1 in 3) enter at the sides in rows 1 to 8
-and cross the board; enemy submarines fire ahead every 11 steps. Shooting either: +1.
-Divers enter every 30 steps; the submarine takes up to six aboard by meeting them.
-Oxygen lasts 200 steps under water. Surfacing fills it and costs one diver; with six
-aboard all are landed instead, for a reward of the tenths of oxygen left. (The original
-takes one off even then: the count goes on from -1, and from there surfacing is always
-allowed. So does this.) With ramping every surfacing makes enemies enter sooner (from
-every 20 steps to every step) and every second one makes them move sooner (from every 6
-steps to every 3). The game is over when an enemy or its bullet meets the submarine's
-front, when the oxygen is used up, and on surfacing with no diver aboard.
+every fifth step. Enemies enter at the sides in rows 1 to 8 and cross the board: fish,
+and submarines with probability 1/3. Enemy submarines fire ahead every 11 steps. Shooting
+an enemy: +1. Divers enter every 30 steps; the submarine takes up to six aboard by meeting
+them. Oxygen lasts 200 steps under water. Surfacing refills it and costs one diver. With
+six aboard all are landed instead, for a reward of 1 per tenth of the oxygen left. (The
+original subtracts one diver even then. The count is then -1, and surfacing is allowed
+while it is below zero. This game does the same.) With ramping, every surfacing makes
+enemies enter more often (from every 20 steps to every step), and every second one makes
+them move more often (from every 6 steps to every 3). The game is over when an enemy or
+its bullet meets the submarine's front, when the oxygen is used up, and on surfacing with
+no diver aboard.
 
 Channels: sub_front, sub_back, friendly_bullet, trail (the cell behind each enemy and
 diver), enemy_bullet, enemy_fish, enemy_sub, oxygen_guage, diver_guage (both in row 9;
-the original's spelling), diver. Chance: what enters, where, and the sticky actions.
+the original's spelling), diver. What enters, where it enters, and the sticky actions are
+random.
 """
 
 from typing import ClassVar
@@ -82,7 +84,7 @@ class SeaquestState(MinAtarState):
 
 @struct.dataclass
 class SeaquestDraws:
-    """The chance of one step; all but `sticky` matter only when something enters."""
+    """What is random in one step; all but `sticky` matter only if something enters."""
 
     sticky: jax.Array
     """Uniform in [0, 1): the last action is repeated if below `sticky_prob`."""
@@ -116,7 +118,7 @@ class Seaquest(MinAtarGame):
     minimal_actions: ClassVar[tuple[int, ...]] = (NONE, LEFT, UP, RIGHT, DOWN, FIRE)
 
     def sample_draws(self, key: jax.Array) -> SeaquestDraws:
-        """Draw the chance of one step."""
+        """Draw everything that is random in one step."""
         sticky, kind, enemy, diver = random_words(key, 4)
         return SeaquestDraws(
             sticky=uniform(sticky),
@@ -164,7 +166,7 @@ class Seaquest(MinAtarGame):
         draws: SeaquestDraws,
         params: RampingParams,
     ) -> Outcome:
-        """Arrivals, the submarine, torpedoes, divers, enemies, bullets, oxygen."""
+        """In turn: arrivals, submarine, torpedoes, divers, enemies, bullets, oxygen."""
         state = spawn(state, draws)
         state = steer(state, move)
         torpedoes, enemies, num_struck = rules.strike(state.torpedoes, state.enemies)
@@ -206,9 +208,9 @@ class Seaquest(MinAtarGame):
     def board(self, state: SeaquestState) -> jax.Array:
         """The board `bool [10, 10, 10]`.
 
-        A cell is occupied where the word of its column and the word of its row have a
-        bit in common: for enemies the bits are the enemies themselves, for everything
-        else the row's word is its own bit.
+        A cell is occupied if the word of its column and the word of its row have a bit
+        in common. For enemies the bits are the enemies themselves; for everything else
+        the row's word is its own bit.
         """
         enemies, divers, torpedoes = state.enemies, state.divers, state.torpedoes
         back_x = state.x + jnp.where(state.faces_right, -1, 1)

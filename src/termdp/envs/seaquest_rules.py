@@ -1,13 +1,13 @@
 """The parts of Seaquest: enemies, their bullets, torpedoes, divers.
 
 How many there can be decides how they are stored. The submarine fires at most every
-fifth step and a torpedo crosses the board in nine, so two torpedoes at most are under
-way, never in the same cell. A diver enters every 30 steps and is gone after 59: two at
-most, and they take their steps at the same time. At the hardest level an enemy enters
-every step and is gone after 29, so at most 30 enemies are there: enemy number i is bit
-i of a 32-bit word, and a set of enemies is a word. Numbers go by age: a new enemy
-becomes bit 31, the others move down by one. Bits 0 and 1 are never reached; the drawing
-of trails uses them for the divers.
+fifth step and a torpedo crosses the board in nine, so at most two torpedoes are under
+way, never in the same cell. A diver enters every 30 steps and is gone after 59, so there
+are at most two, and they move at the same time. At the hardest level an enemy enters
+every step and is gone after 29, so there are at most 30 enemies. Enemy number i is bit i
+of a 32-bit word, and a set of enemies is a word. Numbers go by age: a new enemy becomes
+bit 31, and the others move down by one. Bits 0 and 1 are never reached; the drawing of
+trails uses them for the divers.
 
 All enemies of a row move in the same direction, and so do the bullets of a row.
 """
@@ -52,10 +52,10 @@ class Divers(struct.PyTreeNode):
 class Enemies(struct.PyTreeNode):
     """Sets of enemies, each a word: enemy i is bit i.
 
-    `in_column` is `uint32 [10]`, the enemies in each column; only enemies that are in
-    some column exist, the other words may still have the bits of others. `in_row` is
-    the same for rows. The clocks count each enemy's steps to its next move and shot in
-    binary: word k holds digit k of all the counters.
+    `in_column` is `uint32 [10]`, the enemies in each column. An enemy exists only if it
+    is in some column; the other words may still hold the bits of enemies that are gone.
+    `in_row` is the same for rows. The clocks count the steps to each enemy's next move
+    and shot in binary: word k holds digit k of all the counters.
     """
 
     in_column: jax.Array
@@ -66,7 +66,7 @@ class Enemies(struct.PyTreeNode):
     shot_clock: jax.Array
 
     def existing(self) -> jax.Array:
-        """All enemies that are there."""
+        """All enemies on the board."""
         # An enemy is in one column only, so the sum of the columns is their union.
         return jnp.sum(self.in_column, dtype=jnp.uint32)
 
@@ -124,7 +124,7 @@ def digits(number: jax.Array | int, num_digits: int) -> jax.Array:
 def count_down(
     clock: jax.Array, restart: jax.Array | int
 ) -> tuple[jax.Array, jax.Array]:
-    """One step of all counters: the set of those at 0, which restart, and the clock."""
+    """One step of all counters: the set of those that restart at 0, and the clock."""
     borrow = ~jnp.uint32(0)
     words = []
     for k in range(clock.shape[0]):
@@ -162,7 +162,7 @@ def spawn_enemy(
 def move_enemies(
     enemies: Enemies, move_interval: jax.Array
 ) -> tuple[jax.Array, Enemies]:
-    """The set of enemies that move in this step, and all after it."""
+    """The set of enemies that move in this step, and all enemies after it."""
     movers, move_clock = count_down(enemies.move_clock, move_interval)
     moving = enemies.in_column & movers
     in_column = (
@@ -204,9 +204,9 @@ def step_sideways(x: jax.Array, goes_right: jax.Array) -> jax.Array:
 def strike(
     torpedoes: Torpedoes, enemies: Enemies
 ) -> tuple[Torpedoes, Enemies, jax.Array]:
-    """Moved torpedoes hit what is in their cell: a fish before a sub, the oldest.
+    """Torpedoes hit what is in their new cell: a fish before a sub, the oldest first.
 
-    Returns torpedoes and enemies that are left, and how many were hit.
+    Returns the torpedoes and the enemies that are left, and how many were hit.
     """
     kills = []
     for i in range(2):
@@ -219,7 +219,7 @@ def strike(
 def run_into(
     torpedoes: Torpedoes, enemies: Enemies, movers: jax.Array
 ) -> tuple[Torpedoes, Enemies, jax.Array]:
-    """Moved enemies run into torpedoes: subs before fish, the newest first."""
+    """Enemies that moved run into torpedoes: subs before fish, the newest first."""
     kills = []
     for i in range(2):
         cell = enemies.at(torpedoes.x[i], torpedoes.y[i]) & movers
@@ -238,7 +238,7 @@ def _remove_hit(
 
 
 def enter(things: jax.Array, newest: jax.Array, is_time: jax.Array) -> jax.Array:
-    """Put a newest one in front of a pair; the oldest is gone already."""
+    """Put a new one at the front of a pair; the oldest has already left."""
     pair = jnp.stack([newest.astype(things.dtype), things[0]])
     return jnp.where(is_time, pair, things)
 
@@ -251,8 +251,8 @@ def update_divers(
 ) -> tuple[Divers, jax.Array]:
     """Divers move; those the submarine meets come aboard while there is room.
 
-    The newest diver is first in turn. One already in the submarine's cell comes aboard
-    before it would move on.
+    The newest diver comes first. A diver who is already in the submarine's cell comes
+    aboard instead of moving on.
     """
     columns = []
     for i in range(2):

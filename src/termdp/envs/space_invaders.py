@@ -1,16 +1,16 @@
 """MinAtar's Space Invaders: shoot the aliens before they land or shoot you.
 
 Rules. The cannon moves along the bottom row and fires upwards, at most every fifth
-step. Aliens (4 rows of 6) step sideways together; where one stands at the edge they are
-heading for, all step down and turn instead. They step every `move_interval` steps, more
-often when fewer are left than that. Every tenth step the alien in the column nearest to
-the cannon (the left one of two) and lowest in it fires down. Shooting an alien: +1. A
-new wave follows a cleared one and, with ramping, steps sooner, down to every 6 steps.
-The game is over when a bullet or an alien reaches the cannon's cell or when the aliens
-would step below the board.
+step. Aliens (4 rows of 6) move sideways together. When one of them is at the edge they
+are heading for, all move down and turn instead. They move every `move_interval` steps,
+or every n steps when only n are left and n is smaller. Every tenth step the lowest alien
+in the column nearest to the cannon (the left one of two) fires down. Shooting an alien:
++1. A new wave follows a cleared one. With ramping it moves more often, in the end every
+6 steps. The game is over when a bullet or an alien reaches the cannon's cell or when the
+aliens would move below the board.
 
 Channels: cannon, alien, alien_left and alien_right (the aliens again, in the channel of
-their heading), friendly_bullet, enemy_bullet. Chance: only the sticky actions.
+their heading), friendly_bullet, enemy_bullet. Only the sticky actions are random.
 """
 
 from typing import ClassVar
@@ -63,7 +63,7 @@ class SpaceInvadersState(MinAtarState):
 
 @struct.dataclass
 class SpaceInvadersDraws:
-    """The chance of one step."""
+    """What is random in one step."""
 
     sticky: jax.Array
     """Uniform in [0, 1): the last action is repeated if below `sticky_prob`."""
@@ -83,12 +83,12 @@ class SpaceInvaders(MinAtarGame):
     minimal_actions: ClassVar[tuple[int, ...]] = (NONE, LEFT, RIGHT, FIRE)
 
     def sample_draws(self, key: jax.Array) -> SpaceInvadersDraws:
-        """Draw the chance of one step."""
+        """Draw everything that is random in one step."""
         (sticky,) = random_words(key, 1)
         return SpaceInvadersDraws(sticky=uniform(sticky))
 
     def first_state(self, key: jax.Array) -> SpaceInvadersState:
-        """Always the same."""
+        """Always the same: a fresh wave."""
         del key
         return SpaceInvadersState(
             time=jnp.int32(0),
@@ -175,7 +175,7 @@ def moved_aliens(state: SpaceInvadersState) -> tuple[jax.Array, jax.Array]:
     aliens, right = state.aliens, state.aliens_go_right
     moves = state.move_timer == 0
     turns = moves & (jnp.where(right, aliens[-1], aliens[0]) != 0)
-    # Aliens that step below the board come back at its top, as in the original: the
+    # Aliens that move below the board come back at its top, as in the original: the
     # game is over, and this is its last observation.
     down = ((aliens << 1) | (aliens >> (SIZE - 1))) & COLUMN_BITS
     sideways = jnp.where(right, jnp.roll(aliens, 1), jnp.roll(aliens, -1))

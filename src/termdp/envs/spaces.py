@@ -1,7 +1,7 @@
 """What actions and observations look like: `Discrete` and `Box`.
 
 Only plain attributes are read from a space (`n`; `shape`, `dtype`, `low`, `high`), so
-gymnax's spaces do as well as these.
+gymnax's spaces work too.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Discrete:
         return jnp.dtype(jnp.int32)
 
     def sample(self, key: jax.Array) -> jax.Array:
-        """An element, all equally likely."""
+        """A random element; all are equally likely."""
         return jax.random.randint(key, (), 0, self.n, self.dtype)
 
     def contains(self, element: Any) -> jax.Array:
@@ -53,8 +53,8 @@ class Box:
     Attributes:
         low: the least value, a number or an array of `shape`.
         high: the greatest value, likewise.
-        shape: of an element.
-        dtype: of an element.
+        shape: the shape of an element.
+        dtype: the type of an element.
     """
 
     low: Any
@@ -63,7 +63,7 @@ class Box:
     dtype: Any = jnp.float32
 
     def sample(self, key: jax.Array) -> jax.Array:
-        """An element, uniform between the bounds."""
+        """A random element, uniform between the bounds."""
         if self.dtype == jnp.bool_:
             return jax.random.bernoulli(key, shape=self.shape)
         uniform = jax.random.uniform(key, self.shape, minval=self.low, maxval=self.high)
