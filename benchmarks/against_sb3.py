@@ -3,13 +3,14 @@
     pip install 'termdp[sb3]'
     python benchmarks/against_sb3.py [--steps 65536] [--load preset|small]
 
-Same game (Breakout with its observer). SB3 gets it twice: stepped by our compiled call,
-the best it can hope for, and as users of SB3 have it, copies of the original MinAtar in
-Python, each with our `ObserverWrapper`, in a `DummyVecEnv`. Same network and same
-updates: the preset's (64 copies, 16 3×3 filters, dense 256, rollouts of 32 steps, 4
-passes in 16 minibatches), or a common smaller load (128 copies, dense 128, 3 passes in 32
-minibatches; TermPG with as many cost samples per step). Time is of training after a
-first round, so without compilation; rounds alternate, the best of each counts.
+The game is the same: Breakout with its observer. SB3 plays it twice. First our compiled
+call steps it, the best SB3 can hope for. Then it is what users of SB3 have: copies of
+the original MinAtar in Python, each with our `ObserverWrapper`, in a `DummyVecEnv`.
+
+Network and updates are the same, too. `preset`: 64 copies, 16 3×3 filters, dense 256,
+rollouts of 32 steps, 4 passes in 16 minibatches. `small`: 128 copies, dense 128, 3 passes
+in 32 minibatches, and as many cost samples per step for TermPG. A first round, which
+compiles, is not timed. Rounds alternate, and the best of each counts.
 """
 
 import argparse
@@ -98,7 +99,7 @@ def seconds_of_sb3(agent: PPO, steps: int) -> float:
 
 
 def seconds_of_ours(program: TrainProgram) -> float:
-    """How long a whole run takes; compiled the first time, which is not counted."""
+    """How long a whole run takes; the first one compiles and is not counted."""
     runner = Runner(program, advise=False)
     runner.run()
     return runner.seconds

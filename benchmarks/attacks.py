@@ -21,7 +21,7 @@ PATHS = ("/api/me", "/api/health", "/", "/static/world.js", "/api/game")
 
 
 async def _hold(port, opening, drip):
-    """A connection that says a little now and then; again when it is closed."""
+    """A connection that sends a little now and then, and is opened again when closed."""
     while True:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -56,12 +56,12 @@ async def slow_body(port, count):
 
 
 async def silent(port, count):
-    """Connections that never say anything."""
+    """Connections that never send anything."""
     await asyncio.gather(*(_hold(port, b"", b"") for _ in range(count)))
 
 
 async def requests(port, count):
-    """So many whole requests a second: no token, made-up tokens, pages, wrong invites."""
+    """Many whole requests a second: no token, made-up tokens, pages, wrong invites."""
     connections = [asyncio.Queue(1) for _ in range(20)]
     for queue in connections:
         queue.put_nowait(None)

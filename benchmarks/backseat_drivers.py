@@ -1,4 +1,4 @@
-"""How Backseat Driver feels: scripted drivers, their survival, return and coins.
+"""How hard Backseat Driver is: scripted drivers, their survival, return and coins.
 
     python benchmarks/backseat_drivers.py [--steps 2000] [--cars 256]
 

@@ -3,12 +3,12 @@
     python benchmarks/choose_observers.py breakout [--seeds 3] [--steps 1000000]
         [--left 0.42] [--vary width=1,2,3] [--windows 30,60]
 
-Trains PPO without an observer, lets it play on, and writes its unpleasant steps down.
-From that record follows what the agent would earn under any window, price, relief and
-bias: a reward counts with the probability that nobody has stopped before. For each
-window, price and relief the bias is solved for at which the wanted share is left, mean
-over seeds; a dash where even the least bias (ln 3T) leaves more, or the largest tried
-leaves less. For games whose cost has `scale` and `relief` (docs/hard.md).
+Trains PPO without an observer, lets it play on, and records its unpleasant steps. The
+record tells what the agent would earn under any window, scale, relief and bias: a reward
+counts with the probability that nobody has stopped before. For each window, scale and
+relief this prints the bias that leaves the wanted share, as a mean over seeds. A dash
+means that even the least bias (ln 3T) leaves more, or that the largest one tried leaves
+less. It works for games whose cost has `scale` and `relief` (docs/hard.md).
 """
 
 import argparse
@@ -27,7 +27,7 @@ LARGEST = 30.0  # how far above the least bias is searched
 
 
 def record(result, changes):
-    """First episodes of many copies: per seed a list of (rewards, costs at price 1)."""
+    """First episodes of many copies: per seed a list of (rewards, costs at scale 1)."""
     job = result.program.job
     params = job.params.replace(**changes)
     found = []
@@ -47,7 +47,7 @@ def record(result, changes):
 
 
 def share_left(episodes, scale, relief, window, bias):
-    """Return under an observer over the return without."""
+    """The return under an observer, divided by the return without one."""
     alone = watched = 0.0
     for rewards, unpleasant in episodes:
         sums = np.cumsum(np.where(unpleasant > 0, scale * unpleasant, -relief))
@@ -59,7 +59,7 @@ def share_left(episodes, scale, relief, window, bias):
 
 
 def solve(records, least, left, *observer):
-    """The bias at which the share is left, mean over seeds; None if there is none."""
+    """The bias that leaves the share, as a mean over seeds; None if there is none."""
 
     def share(bias):
         return np.mean([share_left(one, *observer, bias) for one in records])
@@ -85,7 +85,7 @@ def main():
     name, _, values = args.vary.partition("=")
     variants = [{name: int(v)} for v in values.split(",")] if name else [{}]
     alone = {"bias": NEVER, "scale": 1.0, "relief": 0.0}
-    # Other seeds than those that hard_observers.py reports.
+    # Not the seeds that hard_observers.py reports.
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
     result = trained(args.env, alone, seeds, args.steps)
     for changes in variants:

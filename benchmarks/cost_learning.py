@@ -33,7 +33,7 @@ RARE = block.BlockTask(min_rate=0.0, max_rate=0.06)
 
 
 def learned_blocks(seeds, config, task, num_train, num_steps):
-    """Ensembles of all seeds at once, and the data they were made of."""
+    """Ensembles of all seeds at once, and the data they learned from."""
     data = []
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def block_table(args, config, title):
 
 
 def seconds(function, *args):
-    """Least time of several calls, compiled."""
+    """The shortest time of several calls, once compiled."""
     compiled = jax.jit(function)
     jax.block_until_ready(compiled(*args))
     times = []

@@ -1,7 +1,7 @@
 """People for `serve.py` and `server_attack.py`: they join, ride along, and stop.
 
-All of them in one process, with as little work as possible on this side; against a real
-server process on the same machine (the people take part of its cores too).
+All of them live in one process, with as little work as possible on this side. The server
+is a real process on the same machine, so the people use some of its cores too.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 
 class Log:
-    """What a crowd lived through."""
+    """What happened to a crowd."""
 
     def __init__(self):
         self.ride_ms = []
@@ -47,11 +47,11 @@ class Person:
     """Somebody with one connection, which is opened again when it breaks.
 
     Args:
-        port: the server's.
-        invite: their invite's token.
+        port: the server's port.
+        invite: the token of their invite.
         rng: decides when they stop.
-        log: shared by all.
-        longest: steps after which they have stopped at the latest.
+        log: what happened, shared by all.
+        longest: the most steps before they stop.
     """
 
     def __init__(self, port, invite, rng, log, longest=40):
@@ -70,7 +70,7 @@ class Person:
         self.token = (await self.post("/api/join", body))["token"]
 
     async def take_part(self, until, arrival=0.0):
-        """Come some time in the first seconds; ride, stop, again."""
+        """Join at some time in the first seconds; then ride and stop, over and over."""
         await asyncio.sleep(self.rng.random() * arrival)
         if self.token is None:
             await self.join()
@@ -94,7 +94,7 @@ class Person:
         log.acknowledged[ride["showing"]] = answer["step"]
 
     async def post(self, path, body, times=None):
-        """Send until there is an answer, as the page does; the whole time is noted."""
+        """Send until there is an answer, as the page does; record the whole time."""
         begun, wait = time.perf_counter(), 0.25
         while True:
             try:
@@ -174,10 +174,10 @@ class Service:
 
     Args:
         db: the store.
-        workers: processes; None says nothing about it.
-        source: folder with the package's sources; those of this process by default.
+        workers: how many processes; None leaves the option out.
+        source: folder with the package's sources; by default those of this process.
         files: how many files the server may have open: by default, and at most.
-        options: further words of the command.
+        options: further options of the command.
     """
 
     def __init__(self, db, workers=None, source=None, files=None, options=()):
@@ -196,8 +196,8 @@ class Service:
             env=environment,
             stdout=subprocess.DEVNULL,
             preexec_fn=limit,
-            # Ctrl-C is for us, who then end it; and the scheduler takes it for what it
-            # is, a program beside ours.
+            # Ctrl-C reaches only this process, which then ends the server. The scheduler
+            # treats the server as a program of its own.
             start_new_session=True,
         )
 

@@ -4,10 +4,10 @@
     python benchmarks/departures.py agents [--seeds 5] [--quick] [--only WORD ...]
 
 Each row puts one departure of github.com/guytenn/Terminator (ff28ba3) back into this
-code, by replacing one function for the length of a run; nothing under src/ knows of it.
-`costs` fits the block task (as cost_learning.py does) and scores with the correct model;
-`agents` trains TermPG on the notifier (as `termdp demo` does) and plays fresh episodes.
-Prints Markdown; docs/departures.md says what came out. `--only` takes parts of names.
+code. It replaces one function for the length of a run; nothing under src/ knows of it.
+`costs` fits the block task (as cost_learning.py does) and scores with the correct model.
+`agents` trains TermPG on the notifier and plays fresh episodes. Prints Markdown;
+docs/departures.md has the results. `--only` takes parts of names.
 """
 
 import argparse
@@ -45,7 +45,7 @@ TERMPG = find_method("termpg", discount=1.0)
 
 
 def mirrored_gae(rewards, values, next_values, discounts, ended, lam):
-    """Advantages whose recursion meets the discounts in the wrong order.
+    """Advantages whose recursion takes the discounts in the wrong order.
 
     δ_t is right, but in a fragment of n steps A_{t+1} is multiplied by γ_{n−2−t}.
     """
@@ -86,7 +86,7 @@ def lower_bias(recompute_costs, gap=3.0):
 
 
 def before_step(recompute_costs):
-    """γ_t of the cost before step t, not after it."""
+    """γ_t from the cost before step t, not after it."""
 
     def changed(recipe, method_params, costs, recent, rollout):
         fresh, memory = recompute_costs(recipe, method_params, costs, recent, rollout)
@@ -108,7 +108,7 @@ def before_step(recompute_costs):
 
 
 def stale(recipe, method_params, state, *rest, improved=improve.improve):
-    """Costs of the networks that were there while playing."""
+    """Costs from the networks as they were during play."""
     recompute_costs = improve.recompute_costs
 
     def changed(recipe, method_params, costs, recent, rollout):
@@ -138,7 +138,7 @@ def reconsidering(*changes) -> Patch:
 
 @dataclass(frozen=True)
 class AgentRow:
-    """A method with something put back."""
+    """A method with some departures put back."""
 
     name: str
     patches: tuple[Patch, ...] = ()
@@ -181,9 +181,9 @@ AGENT_ROWS = (
 
 
 def agent_scores(row, seeds, steps):
-    """Numbers of each seed, by name; not a number where no costs are learned."""
+    """The figures of each seed, by name; NaN where no costs are learned."""
     settings = {f"cost_{name}": value for name, value in row.settings.items()}
-    # What was compiled with other functions must not be found again.
+    # Programs that were compiled with other functions must not be used again.
     jax.clear_caches()
     with replaced(row.patches):
         result = termdp.train(
@@ -241,7 +241,7 @@ def agents_table(args):
 
 
 def chosen(rows, only):
-    """The first row, which the others are held against, and those that are asked for."""
+    """The first row, with which others are compared, and those that are asked for."""
     wanted = [r for r in rows[1:] if not only or any(word in r.name for word in only)]
     return [rows[0], *wanted]
 
@@ -250,7 +250,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("part", choices=("costs", "agents"))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="does it run? no results")
+    parser.add_argument("--quick", action="store_true", help="only see whether it runs")
     parser.add_argument("--only", nargs="*", help="parts of the names of rows")
     args = parser.parse_args()
     {"costs": costs_table, "agents": agents_table}[args.part](args)

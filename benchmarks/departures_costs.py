@@ -1,4 +1,4 @@
-"""Departures of the published cost learner, put back one at a time; the block task.
+"""Departures of the published cost learner, put back one at a time, on the block task.
 
 `departures.py costs` runs this; the agents' part takes some of the departures from here.
 """
@@ -50,7 +50,7 @@ def has_future(is_oldest, starts, window):
 
 
 def divided_by_length(key, buffer, window, config, *rest, longest=False):
-    """Steps weigh 1 over their trajectory's length, or over the longest one's drawn."""
+    """Steps weigh 1 / the length of their trajectory, or of the longest one drawn."""
     segments = sampling.sample(key, buffer, window, config, *rest)
     length = (segments.weights > 0).sum(axis=1, keepdims=True)
     if longest:  # of the trajectories that the members drew beside each other
@@ -74,7 +74,7 @@ class ClippedCosts(CostNetwork):
 
 
 class ActionBlindCosts(CostNetwork):
-    """Costs of the observation alone."""
+    """Costs that depend on the observation alone."""
 
     def __call__(self, obs, actions):
         return super().__call__(obs, jnp.zeros_like(actions))
@@ -106,7 +106,7 @@ def relabelled(episodes, keep):
 
 
 def stops_of_longest(rng, episodes):
-    """A stop counts only if two other episodes, drawn at random, are no longer."""
+    """A stop counts only if two other episodes, drawn at random, are not longer."""
     lengths = np.array([len(episode) for episode in episodes])
     rivals = lengths[rng.integers(len(lengths), size=(2, len(lengths)))]
     return relabelled(episodes, lengths >= rivals.max(axis=0))
@@ -117,7 +117,7 @@ def stops_at_random(rng, episodes):
 
 
 def seen_too_late(rng, episodes):
-    """Inputs one step late: the observation that brought the stop is never there."""
+    """Inputs come one step late: the observation that led to the stop is missing."""
     late = []
     for episode in episodes:
         first = episode.obs[:1].copy()
@@ -150,7 +150,7 @@ def all_of_the_data(rng, episodes):
 
 @dataclass(frozen=True)
 class CostRow:
-    """A cost learner with something put back: functions, settings, data."""
+    """A cost learner with some departures put back: functions, settings, data."""
 
     name: str
     patches: tuple[Patch, ...] = ()
@@ -207,7 +207,7 @@ def fitted(row, seeds, num_steps):
 
 
 def block_scores(row, seeds, num_steps):
-    """Numbers of each seed, by name."""
+    """The figures of each seed, by name."""
     states, data, shown = fitted(row, seeds, num_steps)
     scores = []
     for index, (_, held_out) in enumerate(data):

@@ -2,8 +2,9 @@
 
     python benchmarks/environments.py [--json out.json]
 
-All figures of a game come from one run of this script, interleaved over several rounds;
-the best round counts, as interference only ever slows down. Ratios are what matters.
+All figures of a game come from one run of this script, interleaved over several rounds.
+The best round counts, because other programs can only slow it down. What matters is the
+ratios.
 """
 
 import argparse

@@ -5,8 +5,8 @@
 `termdp.train("recommender", "termpg")` with an empty and with a full compilation cache,
 split into import, compile (tracing and the first state included) and train; then `termdp
 envs`, `termdp methods` and `termdp --help`. Everything runs in a fresh process, and the
-round that was fastest in all counts. `other` is what the parts do not explain: Python's
-own start, making the job, leaving. Prints a table in Markdown, in seconds.
+round that was fastest in total counts. `other` is the rest: Python's own start, making
+the job, leaving. Prints a table in Markdown, in seconds.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def timed(cache, *words):
 
 
 def first_run(cache, steps):
-    """Seconds of a training, by part and in all."""
+    """Seconds of a training, by part and in total."""
     seconds, printed = timed(cache, "-c", FIRST_RUN, str(steps))
     parts = json.loads(printed.splitlines()[-1])
     return parts | {"other": seconds - sum(parts.values()), "in all": seconds}

@@ -1,9 +1,9 @@
-"""How long `termdp fit` takes on a long log, and how much memory, at a rate of stops.
+"""How much time and memory `termdp fit` takes on a long log with a given rate of stops.
 
     python benchmarks/fit_logs.py --rows 10000000 --rate 1e-5
 
-Makes the log by an observer that is known (window 20, eight observations, three
-actions), fits it in a process of its own, and says what was found beside the truth.
+Makes the log with a known observer (window 20, eight observations, three actions), fits
+it in a process of its own, and prints what was found beside the truth.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def drawn(rng: np.random.Generator, sessions: int) -> tuple[np.ndarray, ...]:
 
 
 def bias_for(rate: float) -> float:
-    """The bias with which about that share of steps is stopped."""
+    """The bias that stops about that share of the steps."""
     sums = drawn(np.random.default_rng(1), 2000)[2]
     low, high = 0.0, 60.0
     for _ in range(60):
@@ -48,7 +48,7 @@ def bias_for(rate: float) -> float:
 
 
 def write_log(path: Path, rows: int, rate: float) -> dict:
-    """A Parquet file, written a few sessions at a time; what is true of it."""
+    """Write a Parquet file, a few sessions at a time; return the truth about it."""
     rng = np.random.default_rng(0)
     bias, written, stops, session = bias_for(rate), 0, 0, 0
     writer = None

@@ -1,12 +1,12 @@
-"""Steps per second on an accelerator, and how far that is from its arithmetic.
+"""Steps per second on an accelerator, and how far that is from the card's limit.
 
     python benchmarks/gpu_training.py [--runs 60] [--steps 1000000] [--paper-steps 102400]
 
 `pg` and TermPG on Breakout: many runs side by side with the preset `fast`, then one and
 three with `paper`. The floor is the time of the matrix products alone at the card's fp32
-peak. Compilation is timed apart, and the first two chunks are not timed. One line
-of JSON per row, then TermPG's time over `pg`'s. Needs no more than JAX, Flax, Optax,
-SciPy, Gymnasium, safetensors, msgspec and Rich.
+peak. Compilation is timed apart, and the first two chunks are not timed. Prints one line
+of JSON per row, then TermPG's time divided by `pg`'s. Needs no more than JAX, Flax,
+Optax, SciPy, Gymnasium, safetensors, msgspec and Rich.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def flops_per_step(config, shape, num_actions, learns_costs):
 
 
 def measure(method, runs, steps, preset):
-    """Train runs of a method that differ in their seed alone."""
+    """Train runs of a method that differ only in their seed."""
     spec = RunSpec("breakout", method, steps=steps, seeds=runs, preset=preset)
     job = make_job(spec)
     chunks = []

@@ -3,10 +3,10 @@
     python benchmarks/gymnasium_envs.py --out results/gymnasium_envs.json
     python benchmarks/gymnasium_envs.py --envs cartpole --steps-scale 0.1
 
-CartPole, LunarLander (Box2D), HalfCheetah (MuJoCo) and highway-env, the preset's numbers
-for all of them. Written down per environment and method: the mean return of the last
-tenth of training over the seeds, its 95% interval, how often the observer stopped, and
-the difference TermPG − PG of the same seeds. Half an hour on two cores.
+CartPole, LunarLander (Box2D), HalfCheetah (MuJoCo) and highway-env, all with the
+preset's numbers. The file has for each environment and method: the mean return of the
+last tenth of training over the seeds, its 95% interval, how often the observer stopped,
+and the difference TermPG − PG of the same seeds. Takes half an hour on two cores.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def highway() -> gymnasium.Env:
 
 
 def alive(name: str, bonus: float) -> gymnasium.Env:
-    """With a bonus per step, so that a stop is a loss and no relief."""
+    """With a bonus per step, so that a stop is a loss and not a relief."""
     env = gymnasium.make(name)
     return gymnasium.wrappers.TransformReward(env, lambda reward: reward + bonus)
 

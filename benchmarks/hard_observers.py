@@ -2,10 +2,11 @@
 
     python benchmarks/hard_observers.py --out results/hard [--seeds 5] [--steps 1000000]
 
-An agent trained without the observer plays with it switched on: what it loses. An agent
-that is told the costs while it trains (the better of the suite's oracles) plays with it,
-too: what it keeps of the unobserved return. All play fresh episodes after their training.
-Wanted: a loss of at least a half, three quarters kept. Prints and writes a table.
+First: an agent trained without the observer plays with it switched on. What does it lose?
+Second: an agent that is told the costs while it trains (the better of the suite's
+oracles) plays with it. How much of the unobserved return does it keep? All play fresh
+episodes after their training. A good observer takes at least half from the first agent
+and leaves at least three quarters to the second. Prints and writes a table.
 """
 
 import argparse

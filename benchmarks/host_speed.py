@@ -2,10 +2,10 @@
 
     python benchmarks/host_speed.py            # two minutes on two cores
 
-CartPole, 8 copies in one process, rollouts of 256 steps, 4 passes in 16 minibatches, one
-trunk of two layers of 64 for policy and value: the same for all. Rounds alternate and the
-median of each counts; compilation is not counted. TermPG learns costs besides, under an
-observer that SB3's PPO plays without.
+All of them have CartPole, 8 copies in one process, rollouts of 256 steps, 4 passes in 16
+minibatches, and one trunk of two layers of 64 for policy and value. Rounds alternate and
+the median of each counts; compilation is not counted. TermPG also learns costs, under an
+observer; SB3's PPO plays without one.
 """
 
 import argparse

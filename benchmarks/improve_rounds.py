@@ -5,14 +5,14 @@
 
 Every seed is a study of its own: a driver that was trained without an observer, its
 rides, and five SIMULATED passengers who review all of them. A round fits one observer to
-all stops so far, trains the last driver on under it, and adds rides, half of the new
-driver and half of the earlier ones. All studies advance together: a fit, or a training,
-is one program for all of them.
+all stops so far. Under it the last driver is trained further. Then rides are added: half
+by the new driver, half by earlier ones. All studies advance together: a fit, or a
+training, is one program for all of them.
 
 After each round the new driver drives on fresh roads, and the passengers themselves (not
 the fitted observer) say when they would have stopped it. Two others begin with the same
-driver and train for as many steps: `alone` is never told of stops (PPO without an
-observer), `oracle` is told the passengers' true rules.
+driver and train for as many steps: `alone` never hears of stops (PPO without an
+observer), and `oracle` is told the passengers' true rules.
 """
 
 import argparse
@@ -48,7 +48,7 @@ STEP_MS = 200
 RIDE_STEPS = 200
 WINDOW, DELAY = 35, 2
 FRESH_RIDES = 40
-# Studies are trained together, so their observers have networks of equal number.
+# Studies are trained together, so their observers have equally many networks.
 MEMBERS = len(PASSENGERS) * 3
 NAMES = ("stop_rate", "return", "length", "crashes")
 
@@ -58,7 +58,7 @@ NAMES = ("stop_rate", "return", "length", "crashes")
 
 @struct.dataclass
 class TrueCost:
-    """What all five mind, each in shares of its patience, added up."""
+    """What all five mind, each as a share of its patience, added up."""
 
     weights: jax.Array
 
@@ -129,7 +129,7 @@ class School:
         return tuple(self.job.params.replace(observer=o) for o in observers)
 
     def train(self, weights, observers, name):
-        """Drivers of all studies, trained on from some weights `[studies, ...]`."""
+        """Drivers of all studies, trained further from some weights `[studies, ...]`."""
         program = self.program
         if observers:
             program.params = _stacked(self._watched(observers))
@@ -170,7 +170,7 @@ class Study:
     drivers: list = dataclasses.field(default_factory=list)
 
     def drive(self, driver, count):
-        """Rides on roads of their own, each with what every passenger made of it."""
+        """Rides on roads of their own, each with every passenger's review."""
         roads = [int(x) for x in self.rng.choice(MAX_SEED, size=count, replace=False)]
         driven = record_with_ends(driver, roads, RIDE_STEPS)
         shown = ride_data_many([ride for ride, _ in driven])
@@ -193,7 +193,7 @@ class Study:
             )
 
     def judged(self, driver):
-        """What the passengers make of fresh rides; means, and stop rates by passenger."""
+        """How the passengers judge fresh rides: means, and stop rates by passenger."""
         rows, stops = [], {passenger.name: [] for passenger in PASSENGERS}
         for passenger, again, (length, end) in self.drive(driver, FRESH_RIDES):
             stopped = end == "stopped"
@@ -261,7 +261,7 @@ def observers_of(studies, personal):
 
 
 def with_members(observer, count):
-    """The same observer with so many networks: those that are added say nothing."""
+    """The same observer with more networks: those that are added have no cost."""
     cost = observer.cost
     given = len(jax.tree.leaves(cost.weights)[0])
     weights = jax.tree.map(

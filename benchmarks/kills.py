@@ -1,4 +1,4 @@
-"""Training that is killed again and again ends with the same bits as left alone.
+"""Training that is killed again and again ends with the same bits as if left alone.
 
 python benchmarks/kills.py --kills 20
 
@@ -48,7 +48,7 @@ def content(run):
 
 
 def killed_run(out, kills, rng):
-    """Kill after a while that reaches further and further into the run."""
+    """Kill after a while, later and later into the run."""
     words = (*TRAIN, *SIZES, *ALWAYS, "--out", out)
     done = drafts = 0
     while done < kills:

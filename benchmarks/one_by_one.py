@@ -2,8 +2,8 @@
 
 python benchmarks/one_by_one.py recommender pg
 
-Prints the processor's time per run and iteration, the best of four stretches of five
-iterations, five seeds: other programs beside it do not count.
+Five seeds. Prints the processor's time per run and iteration, the best of four stretches
+of five iterations. It is processor time, so other programs do not count.
 """
 
 import argparse

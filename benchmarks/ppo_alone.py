@@ -6,7 +6,7 @@
 `original`: MinAtar's rules (sticky actions, difficulty ramps, games of any length), for
 which pgx publishes curves; `gymnax`: no sticky actions, games of at most 1,000 steps, as
 in gymnax's published PPO. Prints the return of the episodes that end in each tenth of
-training, then the last as mean ± 95% interval over seeds, as JSON.
+training, then, as JSON, that of the last tenth: mean ± 95% interval over seeds.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def returns(runner, first, last):
 
 
 def train(spec):
-    """Train to the end, telling of each tenth; the runner."""
+    """Train to the end and print each tenth; returns the runner."""
     runner = Runner(TrainProgram(make_job(spec)))
     told = [0]  # the iterations at which something was told
 

@@ -1,4 +1,4 @@
-"""How the recommender's user feels: scripted policies under the benchmark's observer.
+"""How the recommender's user reacts: scripted policies under the benchmark's observer.
 
     python benchmarks/recommender_policies.py [--sessions 2000]
 
@@ -54,7 +54,7 @@ POLICIES = {
 
 
 def sessions(env, cost, policy, num_sessions, seed=0):
-    """Length, return, whether stopped, and mean cost of many first sessions."""
+    """Length, return, whether it was stopped, and mean cost of many first sessions."""
     watched = observe(env, Observer(cost, window=30, bias=6.0))
     params = watched.default_params
     limit = env.default_params.max_steps_in_episode

@@ -1,4 +1,4 @@
-"""Costs learned from recorded stops alone, of an agent that acts at random.
+"""Costs learned from recorded stops alone, while an agent acts at random.
 
 python benchmarks/recorded_costs.py backseat [--next] [--set hidden=128 members=5]
 
@@ -33,8 +33,8 @@ class Recorder:
         env: an observed environment.
         params: its parameters.
         num_envs: how many are played together.
-        repeat: chance that the action of before is taken again.
-        with_next: put what is seen next behind the observation: c(s, a, s′).
+        repeat: the chance that the last action is taken again.
+        with_next: append the next observation to this one: c(s, a, s′).
     """
 
     env: Any
@@ -49,7 +49,7 @@ class Recorder:
         return int(self.env.action_space(self.params).n)
 
     def start(self, key: jax.Array) -> Any:
-        """Environments at their beginning."""
+        """Environments at the start of an episode."""
         keys = jax.random.split(key, self.num_envs)
         obs, state = jax.vmap(self.env.reset, (0, None))(keys, self.params)
         nothing = jnp.zeros(self.num_envs, jnp.int32)
@@ -87,7 +87,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Learned:
-    """What was made of a record.
+    """What was learned from a record.
 
     Attributes:
         stops: how many were recorded.
@@ -111,7 +111,7 @@ def learn(
     seed: int = 0,
     most_rollouts: int = 2000,
 ) -> Learned:
-    """Record until there are so many stops, learn, and compare on fresh steps."""
+    """Record until there are enough stops, learn, and compare on fresh steps."""
     keys = jax.random.split(jax.random.key(seed), 5)
     carry = recorder.start(keys[0])
     actions = ActionSpec(recorder.num_actions)

@@ -3,11 +3,11 @@
     pip install 'termdp[sb3]'
     python benchmarks/sb3_termpg.py [--steps 98304] [--seeds 5] [--out FILE]
 
-The observer charges |x|, the cart's distance from the centre, remembers 30 steps and
-stops with probability ρ(C − 8). Neither agent is told. Same network, same numbers of PPO
-(Stable-Baselines3's, but for 8 environments × 256 steps and minibatches of 128), same
-seeds. Each final policy then plays 100 fresh episodes, most probable actions, under the
-observer. Prints the table of docs/sb3.md.
+The observer's cost is |x|, the cart's distance from the centre. It remembers 30 steps and
+stops with probability ρ(C − 8). Neither agent is told. Both have the same network, the
+same numbers of PPO (Stable-Baselines3's, except for 8 environments × 256 steps and
+minibatches of 128) and the same seeds. Each final policy then plays 100 fresh episodes
+under the observer, always with the most probable action. Prints the table of docs/sb3.md.
 """
 
 import argparse

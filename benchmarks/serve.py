@@ -1,8 +1,8 @@
 """Many people on one server at once: is any stop lost, and how long until it is kept?
 
-Every person joins, rides along live and stops at a random moment, again and again; all
-of them at the same time, in real time, against a real server process on the same machine
-(the people take part of its cores too). Run:
+Every person joins, rides along live and stops at a random moment, again and again. All of
+them do so at the same time, in real time. The server is a real process on the same
+machine, so the people use some of its cores too. Run:
 
     python benchmarks/serve.py --people 200 --seconds 30
     python benchmarks/serve.py --people 64 --hurry       # where is the limit?
@@ -12,7 +12,7 @@ of them at the same time, in real time, against a real server process on the sam
 With `--hurry` everybody stops each ride at once: the server has as much to do as it can,
 and `rides_per_s` is its limit. With several sources their servers are measured in turn,
 several times, by the same crowd. With `--improve` a round of `termdp serve --improve` is
-under way all the while, in a process of its own (`round_cpu_s` is what it got).
+under way all the time, in a process of its own; `round_cpu_s` is its processor time.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def measure(args, source):
             used = cpu_seconds(service.process.pid) - before
             if learner:
                 if round_under_way(rounds) != learner:
-                    sys.exit("expected one round all the while: measure for less time")
+                    sys.exit("expected one round all the time: measure for less time")
                 learned = cpu_seconds(learner) - learned
                 used -= learned
         finally:
@@ -95,7 +95,7 @@ def measure(args, source):
 
 
 def something_to_learn(store):
-    """A study with reviews, of which a first round can be made."""
+    """A study with reviews, enough for a first round."""
     add_study(store, practice_record(600), LEARNING)
     text = store.study(LEARNING).consent
     invite = store.invite(LEARNING, "walker")

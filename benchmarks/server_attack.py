@@ -1,11 +1,11 @@
-"""Do those inside notice an attack from outside? Prints a table; exits 1 if they do.
+"""Do participants notice an attack from outside? Prints a table; exits 1 if they do.
 
-People ride along and stop in real time while strangers attack a real server, all from
-one address, which is also that of the people: the worst case, as behind a proxy that the
-server was not told of. Every promise of docs/people_server.md about attacks is one row.
-If the first row, without an attack, is broken, the machine is too busy to tell. Run:
+People ride along and stop in real time while strangers attack a real server. All of them
+have the same address. That is the worst case: a proxy that the server was not told of.
+Every promise of docs/people_server.md about attacks is one row. If the first row, without
+an attack, is broken, the machine is too busy to tell. Run:
 
-    python benchmarks/server_attack.py                  # some 4 minutes
+    python benchmarks/server_attack.py                  # about 4 minutes
     python benchmarks/server_attack.py --only half_open startup
 """
 
@@ -57,9 +57,9 @@ class Attack:
 
 
 def crowd_under(args, name, count, most_files=MOST_FILES):
-    """People inside before the attack begins, who go on through it."""
+    """People who joined before the attack begins, and go on during it."""
     with study(args.people) as (db, store, invites):
-        # As on most machines: few files, but more for a server that asks.
+        # As on most machines: few files by default, and more for a server that asks.
         files = (FEW_FILES, most_files)
         service = Service(db, args.workers, args.source, files)
         try:
@@ -100,7 +100,7 @@ def crowd_under(args, name, count, most_files=MOST_FILES):
 
 
 def few_files(args):
-    """The worst attack on a server that cannot have more files by asking."""
+    """The worst attack on a server that cannot get more files."""
     strength, *rest = crowd_under(args, "flood_and_half_open", 500, FEW_FILES)
     return f"{strength}, {FEW_FILES} files", *rest
 
@@ -179,7 +179,7 @@ def _time_answers(person, slowest):
 
 
 def ambiguous(args):
-    """A request with two lengths, as for smuggling another one past a proxy."""
+    """A request with two lengths, which could smuggle another one past a proxy."""
     with study(1) as (db, _, _):
         service = Service(db, args.workers, args.source)
         try:

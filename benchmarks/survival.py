@@ -2,12 +2,12 @@
 
     python benchmarks/survival.py
 
-Both are fitted to four fifths of the people and judged on the rest, five times: the
-log-likelihood per person of what happened at each time step, and the C-index (of all
-pairs of one who has the event at a step and one who is still there: how often the first
-has the higher risk). Cox's hazards of a step come from its baseline (Breslow's, which is
-rough where events are few), and from a constant one with the same effects. SurvSet is
-GPL: it is read here and in tests, never by the package.
+Both are fitted to four fifths of the people and judged on the rest, five times. The first
+measure is the log-likelihood per person of what happened at each time step. The second is
+the C-index: of all pairs of one who has the event at a step and one who is still there,
+how often does the first have the higher risk? Cox's hazards of a step come from its
+baseline (Breslow's, which is rough where events are few), and from a constant one with
+the same effects. SurvSet is GPL: it is read here and in tests, never by the package.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def cox_logits(
     grid = np.arange(0, max(train["t"].max(), test["t"].max()) + 2)
     filled = total.reindex(total.index.union(grid)).ffill().fillna(0.0).loc[grid]
     each = np.diff(filled.to_numpy())
-    # A step without an event in training has some hazard all the same.
+    # A step without an event in training still has some hazard.
     each = np.maximum(each, 0.5 / len(train))
     constant = train["event"].sum() / np.exp(before).sum()
 
@@ -81,7 +81,7 @@ def cox_logits(
 
 
 def concordance(test: pd.DataFrame, risk: np.ndarray) -> tuple[float, int]:
-    """Concordant pairs and pairs: an event against all who are still there."""
+    """How many pairs are concordant, and how many there are: see the module."""
     good, pairs = 0.0, 0
     for _, rows in test.assign(risk=risk).groupby("t"):
         events = rows.loc[rows["event"] == 1, "risk"].to_numpy()

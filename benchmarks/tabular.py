@@ -1,9 +1,9 @@
 """Speed of the tabular part: planning, its growth, the cost fit, TermCRL.
 
 Run `python benchmarks/tabular.py` (about a minute), or with `--full` for 10^5 episodes
-of TermCRL as well. Goals are in PERFORMANCE terms of ratios within one run: the
-quantised plan of S = 50, A = 4, H = 30 with 2000 bins against a Python loop over (h, s,
-a, bin) and against the same vectorised over bins in NumPy.
+of TermCRL as well. The figures that count are ratios within one run: the quantised plan
+of S = 50, A = 4, H = 30 with 2000 bins against a Python loop over (h, s, a, bin), and
+against the same vectorised over bins in NumPy.
 """
 
 import json

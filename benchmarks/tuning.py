@@ -1,12 +1,12 @@
-"""Try other numbers of a method, on seeds that are for choosing (below 100).
+"""Try other numbers for a method, on the seeds that are for choosing (below 100).
 
 python benchmarks/tuning.py asterix_hard --methods pg termpg --vary value_coef=1,0.5
 python benchmarks/tuning.py backseat --methods termpg --vary cost_hidden=32,128 --seeds 3
 
-Every column is compiled once for all methods, numbers and seeds: numbers that are real
-are traced. Whole numbers and words (`cost_hidden`, `optimism`) make a program each, but
-for those of methods. Prints the mean return over the last tenth, its standard error over
-seeds, and the correlation of costs. Reports are made with seeds 1000 and above.
+Every column is compiled once for all methods, numbers and seeds: real numbers are traced.
+Each whole number or word of the settings (`cost_hidden`, `optimism`) needs a program of
+its own; those of methods do not. Prints the mean return over the last tenth, its standard
+error over seeds, and the correlation of costs. Reports use seeds from 1000 on.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def run_group(column, group, args, fixed):
 
 
 def one_job(place, method, choice, args, fixed):
-    """A method with its choice of numbers, but for those that are traced."""
+    """A method with its choice of numbers, except for those that are traced."""
     numbers = fixed | {n: v for n, v in choice.items() if not is_traced(n, v)}
     if method == "pg_matched" and place.matched_discount:
         numbers = {"discount": place.matched_discount} | numbers
@@ -198,7 +198,7 @@ def _default(config, name):
 
 
 def line(row):
-    """One row for people."""
+    """One row as a line of text."""
     returns = np.asarray(row["returns"], float)
     error = returns.std(ddof=1) / len(returns) ** 0.5 if len(returns) > 1 else 0.0
     known = [c for c in row["cost_corr"] if c is not None]

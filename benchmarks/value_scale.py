@@ -1,10 +1,10 @@
-"""How much of the gradient the values take, on their own scale and on that of rewards.
+"""The values' share of the gradient, on their own scale and on that of the rewards.
 
 python benchmarks/value_scale.py [--column space_invaders_hard] [--steps 300000]
 
-Trains PPO that knows the costs (`oracle`, discount 1) and `pg` with and without scaled
-values. Every tenth iteration measures the norm of either loss's gradient in the shared
-trunk. Writes docs/images/value_gradients.png and prints the figures: docs/values.md.
+Trains `pg`, and PPO that knows the costs (`oracle`, discount 1), with and without scaled
+values. Every tenth iteration measures the norm of each loss's gradient in the shared
+trunk. Writes docs/images/value_gradients.png and prints the figures of docs/values.md.
 
 python benchmarks/value_scale.py --returns without.jsonl with.jsonl
 

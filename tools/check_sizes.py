@@ -1,6 +1,6 @@
 """Fail when a source file grows past 700 lines or a function past 60.
 
-Both limits are about readers: a file is one room, a function one thought.
+Both limits are for readers: a file has one subject, a function one idea.
 """
 
 import ast
@@ -22,7 +22,7 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def problems(path: Path) -> list[str]:
-    """What is too long, or named so that it says nothing, in one file."""
+    """What is too long in one file, and whether its name says nothing."""
     text = path.read_text()
     found = []
     if len(text.splitlines()) > MAX_FILE_LINES:

@@ -3,9 +3,9 @@
     python tools/ship_agents.py --sweeps results/methods_1m/part*    # all of them
     python tools/ship_agents.py notifier/termpg      # one; the other cards stay
 
-An agent of a sweep (`termdp bench … --agents`) is taken as it is, others are trained. One
-seed each, the first: nothing is chosen by how well it came out. The agent then plays
-fresh episodes under the observer.
+An agent of a sweep (`termdp bench … --agents`) is taken as it is; others are trained. It
+is always the agent of the first seed: nothing is chosen by how well it plays. The agent
+then plays fresh episodes under the observer.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def ship(name: str, steps: int, sweeps: list[Path]) -> ShippedAgent:
 
 
 def main() -> None:
-    """Read the command line, ship, write the cards down after each."""
+    """Read the command line, ship the agents, write the cards after each."""
     everything = [f"{env}/{method}" for env in REGISTRY for method in METHODS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", default=[])

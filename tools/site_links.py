@@ -2,7 +2,7 @@
 
 Pages link to each other as they do in the repository, `../results/…` included. Files
 outside docs/ that some page links to are copied to `repository/…` of the site, and the
-links are changed to lead there. So the site is whole by itself.
+links are changed to lead there. So the site needs nothing else.
 """
 
 import posixpath

@@ -1,6 +1,6 @@
 """What the package depends on: licences, a bill of materials, files with their hashes.
 
-python tools/supply_chain.py licences        refuse GPL and the unknown at run time
+python tools/supply_chain.py licences        refuse GPL and unknown licences
 python tools/supply_chain.py sbom FILE       CycloneDX JSON of what is installed here
 python tools/supply_chain.py lock            write requirements-dev.lock (needs uv)
 python tools/supply_chain.py hashes          fetch what the lock names, compare hashes
@@ -29,7 +29,7 @@ ALLOWED = re.compile(
 FORBIDDEN = re.compile(r"(?<!L)GPL|(?<!Lesser )General Public|AGPL|SSPL", re.IGNORECASE)
 # Linked to, never changed, and only where somebody asks for PostgreSQL.
 LGPL_AT_RUN_TIME = ("psycopg", "psycopg-binary")
-# torch brings CUDA from some places and a file for CPUs from others: no one hash.
+# torch comes with CUDA from some places and for CPUs from others: it has no one hash.
 UNLOCKED = ("torch", "stable-baselines3")
 LOCKED_EXTRAS = ("brax", "docs", "gymnax", "onnx", "people", "dev")
 
@@ -99,7 +99,7 @@ def licence_of(found: metadata.Distribution) -> str:
 
 
 def wrong_licences(found: dict[str, metadata.Distribution]) -> list[str]:
-    """One line for each distribution that may not be there at run time."""
+    """One line for each distribution that users must not be made to install."""
     wrong = []
     for name, one in found.items():
         licence = licence_of(one)
@@ -212,7 +212,7 @@ def check_hashes() -> int:
 
 
 def main() -> int:
-    """Do what the first word says."""
+    """Do what the first argument says."""
     match sys.argv[1:]:
         case ["licences"]:
             found = run_time()
