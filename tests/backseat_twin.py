@@ -1,6 +1,6 @@
 """Backseat Driver from first principles: rectangles that move and touch.
 
-Slow and plain; shares no code with the game but the road's sizes.
+Slow and plain; it shares no code with the game except the road's sizes.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A disk that takes no more: the kernel itself refuses to write beyond a size."""
+"""A full disk: the kernel itself refuses to write beyond a size."""
 
 import contextlib
 import resource
@@ -6,7 +6,7 @@ import resource
 
 @contextlib.contextmanager
 def small_files(size):
-    """No file can grow beyond so many bytes."""
+    """No file can grow beyond this many bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""Logs made by an observer that is known: two observations, one of three actions."""
+"""Logs made with a known observer: two observations, one of three actions."""
 
 import numpy as np
 import pyarrow as pa

@@ -102,7 +102,7 @@ def _places(content):
 
 
 def as_text(content):
-    """JSON as Python writes it; very deep content is written all the same."""
+    """JSON as Python writes it, even where the content is very deep."""
     try:
         return json.dumps(content)
     except RecursionError:

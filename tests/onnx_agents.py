@@ -1,4 +1,4 @@
-"""Agents with random weights: nothing is trained, everything matters."""
+"""Agents with random weights: no training, and every weight makes a difference."""
 
 import dataclasses
 

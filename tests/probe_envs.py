@@ -124,15 +124,15 @@ class BadReward(Endless):
 
 
 def no_cost(observation, action):
-    """Nothing costs anything; who stops, stops by the bias alone."""
+    """Nothing costs anything: stops come from the bias alone."""
     return 0.0
 
 
 class Chain(environment.Environment):
     """Five states in a row, left or right; begins anywhere.
 
-    The rightmost state is lucrative but costs the observer's patience, the leftmost is
-    modest and harmless, nothing happens in between.
+    The rightmost state pays much but costs the observer's patience. The leftmost pays
+    little and is harmless. Nothing happens in between.
     """
 
     rewards = (0.3, 0.0, 0.0, 0.0, 1.0)
@@ -168,5 +168,5 @@ class Chain(environment.Environment):
 
     @classmethod
     def cost(cls, observation, action):
-        """What the observer charges."""
+        """The observer's cost."""
         return jnp.dot(jnp.array(cls.costs), observation)

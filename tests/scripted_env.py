@@ -1,4 +1,4 @@
-"""A Gymnasium environment that does what a script says: every step is known before."""
+"""A Gymnasium environment that follows a script: every step is known in advance."""
 
 import gymnasium
 import numpy as np
@@ -12,7 +12,7 @@ class Scripted(gymnasium.Env):
     """Step k of all steps ends as `script[k]` says; episodes follow one another.
 
     The observation is (steps since the beginning, episode, step of the episode), so
-    that each is told from all others; the reward is 10 × step + action.
+    that each can be told from all others. The reward is 10 × step + action.
     """
 
     observation_space = spaces.Box(-1e6, 1e6, (3,), np.float32)

@@ -1,7 +1,7 @@
 """Real servers for tests: PostgreSQL in a folder of its own, and where Chromium is.
 
-On a machine without them, tests that need them are skipped with the reason; where CI is
-set they fail: `tools/install_test_services` installs what is missing.
+On a machine without them, tests that need them are skipped with the reason. If CI is set
+they fail instead. `tools/install_test_services` installs what is missing.
 """
 
 import contextlib
@@ -115,7 +115,7 @@ class Postgres:
         raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}")
 
     def crash(self):
-        """At once, as if the machine failed: only what was on disk is kept."""
+        """Stop at once, as if the machine failed: only what was on disk is kept."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(timeout=30)
@@ -145,7 +145,7 @@ def postgres(durable=True):
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    # Thirty databases are made and thrown away: no need to wait for the disk.
+    # Thirty databases are made and deleted: no need to wait for the disk.
     with postgres(durable=False) as server:
         yield server
 

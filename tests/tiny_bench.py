@@ -11,7 +11,7 @@ TINY = tiny(
     ppo={"num_epochs": 1},
     costs={"num_steps": 1, "segment_length": 64, "buffer_steps": 256},
 )
-# Rollouts of 32 steps do not fall into three parts: refused when it is compiled.
+# Rollouts of 32 steps cannot be cut into three parts: refused when it is compiled.
 BROKEN = Column("broken", "recommender")
 UNEVEN = dataclasses.replace(
     TINY, algorithm=dataclasses.replace(TINY.algorithm, num_minibatches=3)

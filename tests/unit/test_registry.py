@@ -81,7 +81,7 @@ def test_it_has_a_gymnasium_id_with_pictures(counter):
 
 @pytest.mark.slow
 def test_it_trains_is_filmed_and_reported(counter, tmp_path, monkeypatch, capsys):
-    """One entry is all: nothing else was told of this environment."""
+    """One entry is enough: nothing else knows of this environment."""
     small = ("--num-envs", "4", "--rollout-steps", "8", "--num-minibatches", "2")
     run, film = tmp_path / "run", tmp_path / "film.gif"
     main(["train", "counter", "pg", "--steps", "64", *small, "--out", str(run)])

@@ -37,7 +37,7 @@ def test_a_measured_speed_is_kept_for_the_next_time(job, tmp_path):
 def test_the_next_program_compiles_while_one_runs(job, tmp_path):
     speeds = Speeds("cpu", tmp_path / "speeds.json")
     speeds.remember(job, {"steps_per_s": 1e6, "compile_s": 10.0})
-    # Compiled for 10 s, run for 2 s; an alike job needs no compiling.
+    # Compiled for 10 s, run for 2 s; a similar job needs no compiling.
     assert speeds.seconds([job]) == pytest.approx(12.0)
     assert speeds.seconds([job, job]) == pytest.approx(14.0)
     # Half the runs are another program: it is ready after 20 s and runs for 1 s.

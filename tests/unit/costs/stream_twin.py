@@ -1,4 +1,4 @@
-"""A slow twin of buffer and sampling: it keeps episodes, and thinks one at a time."""
+"""A slow twin of buffer and sampling: it keeps episodes and handles them one by one."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ import numpy as np
 class TwinStep:
     """One step with everything a learner may know about it.
 
-    `place` tells its row and environment since the beginning of time.
+    `place` is its row, counted from the very first step, and its environment.
     """
 
     place: tuple[int, int]

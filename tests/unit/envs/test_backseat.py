@@ -1,4 +1,4 @@
-"""Backseat Driver's rules, by hand-made roads."""
+"""Backseat Driver's rules, on roads made by hand."""
 
 import jax
 import jax.numpy as jnp

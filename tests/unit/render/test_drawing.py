@@ -1,4 +1,4 @@
-"""Drawings: what is said is what is painted."""
+"""Drawings: what is described is what is painted."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The two presets, against the numbers of the paper and of SPEC."""
+"""The two presets, against the numbers of the paper."""
 
 import inspect
 import typing

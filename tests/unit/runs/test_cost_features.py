@@ -1,4 +1,4 @@
-"""Accumulated learned costs over several rollouts, against a twin that walks."""
+"""Accumulated learned costs over several rollouts, against a plain loop."""
 
 import jax
 import jax.numpy as jnp
