@@ -2,8 +2,8 @@
 
     python examples/costs_from_logs.py --users 1000
 
-The log is made up here, so the truth is known: users mind noise (0.2 per unit) and the
-third button (0.9), remember 20 steps, and have a patience of 9.
+The log is made up here, so the truth is known. Users mind noise (0.2 per unit) and the
+third button (0.9). They remember 20 steps, and their patience is 9.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python examples/observed_cartpole.py --steps 100000
 
-The environment is Gymnasium's own. The observer is put around it; the agents are told
-nothing but when they were stopped.
+The environment is Gymnasium's own, and the observer is put around it. The agents are told
+only when they were stopped.
 """
 
 import argparse

@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def termdp(*words):
-    """Run one command, showing it first; gives what it printed."""
+    """Show one command, run it, and return what it printed."""
     print("$ termdp", *words, flush=True)
     command = [sys.executable, "-m", "termdp", *map(str, words)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

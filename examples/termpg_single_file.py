@@ -5,8 +5,8 @@
 
 Returns: means of seeds 1000 to 1004, 95% intervals. Algorithm 2 of "Reinforcement
 Learning with a Terminator" (arXiv:2205.15376), to be read from top to bottom. Only the
-game comes from the package: the Notifier, with an observer around it. The agent is told
-nothing but `stopped`.
+game comes from the package: the Notifier, with an observer around it. Of the observer the
+agent learns only `stopped`.
 
 Left out, compared with `termdp.train`: old stops, other methods, convolutions,
 recurrence, values on their own scale, files, many runs at once.
@@ -27,7 +27,7 @@ import termdp
 
 
 class Settings(NamedTuple):
-    """Every number: the preset `fast` for vectors, but for `kl_coef` and the buffer."""
+    """Every number: the preset `fast` for vectors, except `kl_coef` and the buffer."""
 
     num_envs: int = 64  # B
     rollout_steps: int = 32  # T
