@@ -60,7 +60,7 @@ def read_json(path: Path, kind: type[Kind], most: int = 64 * MEGABYTE) -> Kind:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     return from_plain(content, kind)
 
 

@@ -232,9 +232,7 @@ def _print_suites(rows: list[dict[str, Any]]) -> None:
             console.print(Padding(f"[dim]without {label}: {why}[/dim]", (0, 0, 0, 2)))
         console.print()
     if not all(row["speed_measured_here"] for row in rows):
-        print(
-            "* steps ÷ speed on another machine, until this machine has run such a job"
-        )
+        print("* estimated from another machine's speed; no such job has run here yet")
 
 
 def duration(seconds: float) -> str:

@@ -56,11 +56,11 @@ class Road:
         if self.lanes < 2:
             raise ValueError(f"expected 2 lanes or more, got {self.lanes}")
         if not 1 <= self.car_speed <= 4:
-            raise ValueError(f"expected car_speed within 1..4, got {self.car_speed}")
+            raise ValueError(f"expected car_speed from 1 to 4, got {self.car_speed}")
         if not self.car_speed <= self.coin_speed <= 8:
             raise ValueError(
-                f"expected coin_speed within {self.car_speed} (car_speed: cars do not "
-                f"reverse) and 8 (2 rows a frame), got {self.coin_speed}"
+                f"expected coin_speed from {self.car_speed} (car_speed: cars do not "
+                f"reverse) to 8 (2 rows a frame), got {self.coin_speed}"
             )
         if self.rows + self.margin > MAX_BITS:
             raise ValueError(
@@ -70,8 +70,8 @@ class Road:
         lowest = self.rows - CAR_LENGTH
         if not self._first_sight <= self.agent_row <= lowest:
             raise ValueError(
-                f"expected agent_row within {self._first_sight} (time to cross "
-                f"{self.lanes} lanes) and {lowest} (its length), got {self.agent_row}"
+                f"expected agent_row from {self._first_sight} (time to cross "
+                f"{self.lanes} lanes) to {lowest} (its length), got {self.agent_row}"
             )
 
     @property

@@ -197,11 +197,11 @@ def test_wave_distance_of_the_default_road_by_hand():
     ("sizes", "message"),
     [
         ({"lanes": 1}, "2 lanes or more, got 1"),
-        ({"car_speed": 0}, "car_speed within 1..4, got 0"),
-        ({"coin_speed": 1}, "coin_speed within 2 .* got 1"),
+        ({"car_speed": 0}, "car_speed from 1 to 4, got 0"),
+        ({"coin_speed": 1}, "coin_speed from 2 .* got 1"),
         ({"rows": 40}, "at most 28 rows .* got 40"),
-        ({"agent_row": 3}, "agent_row within 9 .* got 3"),
-        ({"agent_row": 20}, "and 19 .* got 20"),
+        ({"agent_row": 3}, "agent_row from 9 .* got 3"),
+        ({"agent_row": 20}, "to 19 .* got 20"),
     ],
 )
 def test_impossible_roads_are_refused(sizes, message):

@@ -183,7 +183,7 @@ def test_a_new_invite_replaces_the_old_one(filled):
     with pytest.raises(NotFoundError):
         filled.invited(old)
     assert filled.invited(new)[1].name == "ann"
-    with pytest.raises(ConflictError, match="stays what it is"):
+    with pytest.raises(ConflictError, match="kind cannot change"):
         filled.invite("coins", "ann", kind="simulated")
 
 

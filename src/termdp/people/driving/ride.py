@@ -103,7 +103,7 @@ def all_studied() -> list[EnvironmentEntry]:
 def check_seed(seed: int) -> None:
     """Seeds fit into any database's integer and any JavaScript number."""
     if not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"expected a seed within 0 and {MAX_SEED}, got {seed}")
+        raise ValueError(f"expected a seed from 0 to {MAX_SEED}, got {seed}")
 
 
 def check_steps(steps: int) -> None:

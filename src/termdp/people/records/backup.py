@@ -111,7 +111,9 @@ def _check_new(path: Path) -> None:
     if path.exists():
         raise ValueError(f"expected a new file, but {path} exists")
     if not path.parent.is_dir():
-        raise ValueError(f"expected a folder for the file, but {path.parent} is none")
+        raise ValueError(
+            f"expected a folder for the file, but {path.parent} is not a folder"
+        )
 
 
 def _check_whole(copy: Path, path: Path) -> None:

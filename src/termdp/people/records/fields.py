@@ -58,10 +58,8 @@ def digits(longest: int) -> Meta:
 
 
 def actions(longest: int) -> Meta:
-    """Actions of any game, a digit each; after 9 come small letters."""
-    return form(
-        f"[0-9a-z]{{1,{longest}}}", f"1 to {longest} digits or small letters, a to z"
-    )
+    """Actions of any game, a digit each; after 9 come lower-case letters."""
+    return form(f"[0-9a-z]{{1,{longest}}}", f"1 to {longest} digits or letters a to z")
 
 
 def description(annotation: Any) -> str:

@@ -83,7 +83,7 @@ def record_live(session: Session, supervisor_id: int, ride: Ride, crashed: bool)
     }
     ride_id = connection.scalar(_ADD_LIVE_RIDE, values)
     if ride_id is None:
-        raise NotFoundError("expected somebody in a study, got one who has withdrawn")
+        raise NotFoundError("expected a participant of a study, got somebody who left")
     made = {"new_supervisor": supervisor_id, "new_ride": ride_id, "new_ms": now}
     return connection.scalars(_ADD_LIVE_SHOWING, made).one()
 
@@ -148,7 +148,9 @@ def record_mistake(
     if known is not None:
         return known
     if review is None or not review.stopped or review.client_id != stop_id:
-        raise ConflictError("expected a stop to take back, got a ride without this one")
+        raise ConflictError(
+            "expected a stop to take back, got a ride without this stop"
+        )
     now = now_ms()
     if now - review.created_ms > TAKE_BACK_MS:
         raise ConflictError(
@@ -306,7 +308,7 @@ def supervisor_row(session: Session, supervisor_id: int) -> Supervisor:
     query = select(Supervisor).where(Supervisor.id == supervisor_id)
     found = session.scalars(query).one_or_none()
     if found is None:
-        raise NotFoundError("expected somebody in a study, got one who has withdrawn")
+        raise NotFoundError("expected a participant of a study, got somebody who left")
     return found
 
 

@@ -50,7 +50,9 @@ def export_study(
 ) -> int:
     """Write a study to a file; returns the number of rows."""
     if not path.parent.is_dir():
-        raise ValueError(f"expected a folder for the file, but {path.parent} is none")
+        raise ValueError(
+            f"expected a folder for the file, but {path.parent} is not a folder"
+        )
     num_rows = dataset.write(path, study_record(store, name))
     with store.database.writing() as session:
         audit.note(session, who or store.who, "exported", name)

@@ -150,7 +150,7 @@ def decode(content: bytes) -> StudyRecord:
     except msgspec.DecodeError as error:
         raise ValueError(_sentence(error)) from error
     except (RecursionError, UnicodeError) as error:
-        raise ValueError("its metadata are no JSON that termdp writes") from error
+        raise ValueError("its metadata are not JSON that termdp writes") from error
     check(record)
     return record
 

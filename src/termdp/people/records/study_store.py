@@ -413,7 +413,7 @@ def record_join(
     study, supervisor = _invited(session, invite, days)
     if consent_hash != tokens.digest(study.consent):
         raise ConflictError(
-            "expected the consent to the study's present text, got one to "
+            "expected consent to the study's present text, got consent to "
             "another text: read it again"
         )
     known = supervisor.nonce_hash
@@ -502,7 +502,7 @@ def _invite(
         elif supervisor.kind != kind:
             raise ConflictError(
                 f"expected kind {supervisor.kind!r} for {name!r}, got {kind!r}: a "
-                "supervisor stays what it is"
+                "supervisor's kind cannot change"
             )
         made[name] = tokens.make()
         revoke(supervisor)

@@ -211,7 +211,9 @@ def write_person(store: StudyStore, study: str, person: str, out: Path) -> int:
     if out.exists():
         raise ValueError(f"expected a new folder, but {out} exists")
     if not out.parent.is_dir():
-        raise ValueError(f"expected a folder for {out.name}, but {out.parent} is none")
+        raise ValueError(
+            f"expected a folder for {out.name}, but {out.parent} is not a folder"
+        )
     store.study(study)
     with store.database.writing() as session:
         found = find_person(session, study, person)

@@ -48,7 +48,7 @@ def _row(row: Round, showings: list[Showing], env: str) -> dict[str, Any]:
 
 
 def share_interval(count: int, total: int) -> dict[str, float] | None:
-    """A share with Wilson's interval, which stays within 0 and 1; None without data."""
+    """A share with Wilson's interval, which stays between 0 and 1; None without data."""
     if not total:
         return None
     share, spread = count / total, _Z**2 / total

@@ -77,7 +77,7 @@ def plain_http_warning(host: str) -> str | None:
 def bind(host: str, port: int) -> socket.socket:
     """Bind the port before anything else happens; 0 binds any free port."""
     if not 0 <= port <= 65535:
-        raise ValueError(f"expected a port within 0 and 65535, got {port}")
+        raise ValueError(f"expected a port from 0 to 65535, got {port}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
