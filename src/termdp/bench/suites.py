@@ -97,49 +97,49 @@ RECOMMENDER = Column("recommender", "recommender")
 
 # Observers under which methods can be told apart (docs/hard.md). They forgive a slip, but
 # not a habit: long windows, small costs, or negative costs for harmless steps, and
-# b ≥ ln 3T (T: mean length of an unobserved episode). Matched discounts are the means of
-# TermPG's at a million steps.
+# b ≥ ln 3T (T: mean length of an unobserved episode). Matched discounts are 0.995 times
+# the mean of 1 − ρ(z) at a million steps, measured with an earlier cost learner.
 HARD_COLUMNS = (
     Column(
         "backseat_hard",
         "backseat",
         {"window": 60, "bias": 9.5, "scale": 0.5, "relief": 0.2},
-        matched_discount=0.9996,
+        matched_discount=0.9946,
         why="a coin costs 0.5, any other step −0.2; window 60",
     ),
     Column(
         "space_invaders_hard",
         "space_invaders",
         {"window": 60, "bias": 9.3, "scale": 1.0, "relief": 0.1},
-        matched_discount=0.9997,
+        matched_discount=0.9947,
         why="a near bullet costs 1, any other step −0.1; window 60",
     ),
     Column(
         "seaquest_hard",
         "seaquest",
         {"row": 5, "window": 30, "bias": 10.0, "scale": 1.0, "relief": 0.2},
-        matched_discount=0.9998,
+        matched_discount=0.9948,
         why="the sixth row costs 1, the others −0.2",
     ),
     Column(
         "breakout_hard",
         "breakout",
         {"width": 3, "window": 30, "bias": 12.5, "scale": 1.5},
-        matched_discount=0.9990,
+        matched_discount=0.9940,
         why="three columns at either side cost 1.5",
     ),
     Column(
         "asterix_hard",
         "asterix_middle",
         {"window": 60, "bias": 16.0, "scale": 0.5},
-        matched_discount=0.9998,
+        matched_discount=0.9948,
         why="the middle two rows cost 0.5; window 60",
     ),
     Column(
         "recommender_hard",
         "recommender",
         {"window": 30, "bias": 8.3},
-        matched_discount=0.9988,
+        matched_discount=0.9938,
         why="a more patient user: b = 8.3",
     ),
 )
