@@ -29,7 +29,10 @@ MARK = re.compile(r"<!-- numbers: (?P<source>[^>]+?) -->")
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?%?(?!\w)")
 # Sweeps that ran in parts, which `termdp report` showed together.
 TOGETHER = {
-    name: [f"{name}/part{part}" for part in (1, 2, 3)]
+    name: [
+        str(path.parent.relative_to(ROOT))
+        for path in sorted((ROOT / name).glob("*/manifest.json"))
+    ]
     for name in ("results/methods_1m", "results/hard_3m")
 }
 # What documents call things, where reports have longer names.
@@ -124,23 +127,29 @@ class Source:
                 yield from (interval.value, interval.low, interval.high)
 
     def of_column(self, column):
-        """What is said of the best TermPG and the best PG there."""
+        """What is said of TermPG, or the best TermPG, and the best PG there."""
         if column not in self.best:
             return
         found = self.best[column]
-        ours = self.results.values(column, found.ours)
+        yield from (found.relative.value, found.relative.low, found.relative.high)
         theirs = self.results.values(column, found.theirs)
-        for interval in (found.relative, found.gap, difference(ours, theirs)):
+        for row in {found.ours, "termpg"}:
+            if not self.results.has(column, row):
+                continue
+            ours = self.results.values(column, row)
+            interval = difference(ours, theirs)
             yield from (interval.value, interval.low, interval.high)
-        if len(ours) == len(theirs):
-            paired = mean_interval(ours - theirs)
-            yield from (paired.value, paired.half_width)
+            if len(ours) == len(theirs):
+                paired = mean_interval(ours - theirs)
+                yield from (paired.value, paired.half_width)
 
     def of_row(self, row):
         """What is said of a method over all environments."""
-        interval = self.findings.pooled.get(row)
-        if interval is not None:
-            yield from (interval.value, interval.low, interval.high)
+        found = self.findings
+        for by_row in (found.pooled, found.probability_pg, found.probability_termpg):
+            if row in by_row:
+                interval = by_row[row]
+                yield from (interval.value, interval.low, interval.high)
 
     def candidates(self, *labels):
         """What the numbers of a cell may be, by the words in its row and column."""

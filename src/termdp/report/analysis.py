@@ -11,6 +11,7 @@ from termdp.report.names import split_discount
 from termdp.report.results import Results
 
 BASELINE = "pg"
+OURS = "termpg"
 # An environment is pooled if it has this share of the fullest one's methods.
 MOSTLY = 0.9
 CEILING = "oracle"
@@ -66,6 +67,7 @@ class Findings:
         pooled_columns: environments of `pooled`.
         probability_pg: P(improvement over pg) by row, over the same environments.
         probability_best: the same over the best PG variant of each of them.
+        probability_termpg: the same over `termpg`, where that ran.
         best: best against best, by environment.
         closed: share of the gap between pg and oracle, by (column, row).
     """
@@ -76,6 +78,7 @@ class Findings:
     pooled_columns: list[str]
     probability_pg: dict[str, Interval]
     probability_best: dict[str, Interval]
+    probability_termpg: dict[str, Interval]
     best: list[BestAgainstBest]
     closed: dict[tuple[str, str], Interval | None]
 
@@ -94,6 +97,9 @@ def analyse(results: Results) -> Findings:
         pooled_columns=pooled_columns,
         probability_pg=_probabilities(results, dict.fromkeys(pooled_columns, BASELINE)),
         probability_best=_probabilities(results, best_pg),
+        probability_termpg=_probabilities(
+            results, {c: OURS for c in pooled_columns if results.has(c, OURS)}
+        ),
         best=[
             found
             for column in results.columns
@@ -240,6 +246,7 @@ def as_data(results: Results, findings: Findings) -> dict[str, Any]:
         "pooled_interquartile_mean": plain(dict(findings.pooled)),
         "probability_over_pg": plain(dict(findings.probability_pg)),
         "probability_over_best_pg": plain(dict(findings.probability_best)),
+        "probability_over_termpg": plain(dict(findings.probability_termpg)),
         "best_termpg_over_best_pg": [
             dataclasses.asdict(best) | {"is_supported": best.is_supported}
             for best in findings.best

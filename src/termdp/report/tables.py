@@ -196,6 +196,7 @@ def pooled_table(results: Results, findings: Findings) -> Table:
             Cell(interval(findings.pooled.get(row))),
             Cell(interval(findings.probability_pg.get(row), 2)),
             Cell(interval(findings.probability_best.get(row), 2)),
+            Cell(interval(findings.probability_termpg.get(row), 2)),
         ]
         for row in results.rows
     ]
@@ -203,10 +204,16 @@ def pooled_table(results: Results, findings: Findings) -> Table:
     return Table(
         "Over all environments",
         "Interquartile mean of returns divided by PG's mean return, and the probability "
-        "that a run is better than one of PG, or than one of the best PG variant of the "
-        "environment; 95% stratified bootstrap intervals. Pooled environments: "
+        "that a run is better than one of PG, of the environment's best PG variant, or "
+        "of TermPG; 95% stratified bootstrap intervals. Pooled environments: "
         f"{names}. A method that did not run on all of them has no interquartile mean.",
-        ["", "IQM, PG = 1", "P(better than PG)", "P(better than best PG)"],
+        [
+            "",
+            "IQM, PG = 1",
+            "P(better than PG)",
+            "P(better than best PG)",
+            "P(better than TermPG)",
+        ],
         rows,
     )
 

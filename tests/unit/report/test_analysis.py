@@ -191,6 +191,11 @@ def test_pooling_and_probabilities(findings):
         (1 + 1 + 0 + 0.5) / 4
     )
     assert "pg" not in findings.probability_pg
+    # The other way round for PG, and TermPG is not compared with itself.
+    assert findings.probability_termpg["pg"].value == pytest.approx(
+        (0 + 0 + 1 + 0.5) / 4
+    )
+    assert "termpg" not in findings.probability_termpg
 
 
 def test_the_score_table_shows_published_numbers_and_ratios(found, findings):
