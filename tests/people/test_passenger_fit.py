@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from full_disk import small_files
+from runs_long import optimised
 from termdp.cli import main
 from termdp.logs.window_fit import calibrate, session_log_likelihoods
 from termdp.people.driving.rides import game, replay
@@ -169,6 +170,7 @@ def react_anew(record, seed, memory):
     return found[: int(np.searchsorted(stops, 512)) + 1]
 
 
+@pytest.mark.usefixtures("runs_long")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
@@ -192,9 +194,10 @@ def fitted(parquet, tmp_path_factory):
         "--out",
         str(out),
         "--gradient-steps",
-        "10",
+        "4",
     ]
-    main([*words, "--max-window", "10", "--window", "35"])
+    with optimised():
+        main([*words, "--max-window", "10", "--window", "35"])
     return out
 
 
