@@ -114,13 +114,15 @@ assert together == alone
 def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
     """All together, and each alone; learning would make much of a bit.
 
-    In a process that compiles as users do: as tests compile, sums are cut differently.
+    In a process that fuses operations as users' do: as tests compile, sums are cut
+    differently.
     """
     here = Path(__file__).parent
-    users = {name: text for name, text in os.environ.items() if name != "XLA_FLAGS"}
-    paths = [str(here), str(here.parent), users.get("PYTHONPATH", "")]
+    flags = os.environ["XLA_FLAGS"].replace("--xla_cpu_use_fusion_emitters=false", "")
+    paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-c", SAME_BITS, str(tmp_path)]
-    environment = users | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment |= {"XLA_FLAGS": flags}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False
     )

@@ -105,9 +105,10 @@ def test_a_missing_extra_is_one_sentence(run, tmp_path, blocked, monkeypatch, ca
 
 def test_the_papers_preset_trains(tmp_path):
     out = tmp_path / "paper"
-    words = ["train", "breakout", "termpg", "--preset", "paper", "--steps", "256"]
-    words += ["--num-envs", "2", "--hidden", "32"]
-    words += ["--num-minibatches", "4", "--cost-num-steps", "3"]
+    words = ["train", "breakout", "termpg", "--preset", "paper", "--steps", "64"]
+    words += ["--num-envs", "4", "--rollout-steps", "16", "--num-epochs", "1"]
+    words += ["--num-minibatches", "2", "--window", "8", "--cost-num-steps", "2"]
+    words += ["--cost-segment-length", "16"]
     main([*words, "--out", str(out)])
     summary = json.loads((out / "summary.json").read_text())
     assert summary["preset"] == "paper"

@@ -320,6 +320,7 @@ def test_rounds_learn_from_stops_of_another_game(watched, capsys, monkeypatch):
     words += ["--ride-steps", 20, "--delay", 2, "--gradient-steps", 2]
     words += ["--steps", 256, "--start-steps", 256]
     monkeypatch.setattr(rounds, "SMALL", {"hidden": 8, "filters": 2, "num_envs": 8})
+    monkeypatch.setattr(rounds, "_SIZES", tuple(rounds.SMALL))
     said = refusal(capsys, *words, "--driver", "nowhere")
     assert "nowhere" in said
     run(*words)

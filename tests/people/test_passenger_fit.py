@@ -12,7 +12,6 @@ import pytest
 from scipy.optimize import minimize
 
 from full_disk import small_files
-from runs_long import optimised
 from termdp.cli import main
 from termdp.logs.window_fit import calibrate, session_log_likelihoods
 from termdp.people.driving.rides import game, replay
@@ -196,8 +195,7 @@ def fitted(parquet, tmp_path_factory):
         "--gradient-steps",
         "4",
     ]
-    with optimised():
-        main([*words, "--max-window", "10", "--window", "35"])
+    main([*words, "--max-window", "10", "--window", "35"])
     return out
 
 

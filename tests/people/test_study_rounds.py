@@ -295,6 +295,7 @@ def test_simulated_passengers_teach_a_driver_without_anybody(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(rounds, "SMALL", {"hidden": 8, "filters": 2, "num_envs": 8})
+    monkeypatch.setattr(rounds, "_SIZES", tuple(rounds.SMALL))
     db, out = str(tmp_path / "people.db"), tmp_path / "rounds"
     main(["studies", "create", "comfort", "--db", db, "--rides", "24"])
     words = ["studies", "improve", "comfort", "--db", db, "--out", str(out)]
