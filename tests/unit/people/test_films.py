@@ -37,12 +37,13 @@ def played_by_hand(env, seed, limit):
     there, params = game(env), game(env).default_params
     key = jax.random.fold_in(jax.random.key(seed), 2)
     observation, state = there.reset_env(key, params)
+    play = jax.jit(there.step_env)
     seen, actions, rewards, over = [observation], [], [], False
     while len(actions) < limit and not over:
         step = len(actions)
         logits = np.zeros(there.num_actions, np.float32)
         action = int(jax.random.categorical(driver_key(seed, step), logits))
-        observation, state, reward, over, _ = there.step_env(
+        observation, state, reward, over, _ = play(
             step_key(seed, step), state, action, params
         )
         seen.append(observation)
