@@ -19,6 +19,10 @@ CHOICES = {
     "JAX_COMPILATION_CACHE_DIR": str(KEPT_PROGRAMS),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    # Beside another worker, threads of linear algebra mostly wait for each other: the
+    # first weights of one large network took 34 s of CPU, alone 2 s.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
 }
 for name, value in CHOICES.items():
     os.environ.setdefault(name, value)
