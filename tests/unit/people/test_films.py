@@ -65,6 +65,7 @@ def test_a_game_is_recorded_and_replayed_to_the_same_numbers(env):
     assert again.truncated.tolist() == [False] * (len(ride) - 1) + [not over]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", GAMES)
 def test_films_hold_what_the_renderer_draws_and_stay_small(env):
     rides, over = record_rides(chosen_drivers(["random", f"{env}/pg"], env), 4, 60)
