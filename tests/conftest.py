@@ -12,18 +12,25 @@ from pathlib import Path
 # throws them away). All this is set before JAX is imported.
 KEPT_PROGRAMS = Path(__file__).parents[1] / ".cache" / "test-programs"
 MOST_BYTES = 2 * 2**30
+MOST_RESIDENT_BYTES = 1.5 * 2**30
 CHOICES = {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 "
     "--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false",
     "JAX_COMPILATION_CACHE_DIR": str(KEPT_PROGRAMS),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    # Beside another worker, threads of linear algebra mostly wait for each other: the
+    # first weights of one large network took 34 s of CPU, alone 2 s.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
 }
 for name, value in CHOICES.items():
     os.environ.setdefault(name, value)
 
 import jax
 import pytest
+
+from runs_long import optimised
 
 
 def pytest_configure(config):
@@ -34,15 +41,38 @@ def pytest_configure(config):
         shutil.rmtree(KEPT_PROGRAMS)
 
 
+def pytest_collection_finish():
+    """What was imported stays: collecting garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def memory_is_given_back():
-    """A file's programs are forgotten after it; else a worker grows to six gigabytes."""
+    """Programs are forgotten when they take much room; else a worker grows to 6 GB."""
     yield
-    jax.clear_caches()
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    if _resident_bytes() > MOST_RESIDENT_BYTES:
+        jax.clear_caches()
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+
+
+def _resident_bytes():
+    """The memory this process takes now; 0 where the system does not say so."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def runs_long():
+    """For tests whose programs run for long: they are optimised."""
+    with optimised():
+        yield
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("TERMDP_FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("TERMDP_FUZZ_EXAMPLES", "25"))
 fuzz = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from runs_long import optimised
 from termdp.report import demo, demo_page
 from termdp.runs.evaluate import Evaluation
 
 
 @pytest.fixture(scope="module")
 def small():
-    settings = demo.DemoSettings(steps=4 * 2048, seeds=2, episodes=8)
+    settings = demo.DemoSettings(steps=2 * 2048, seeds=2, episodes=8)
     told = []
-    results = demo.run_demo(settings, lambda *words: told.append(words))
+    with optimised():
+        results = demo.run_demo(settings, lambda *words: told.append(words))
     return settings, results, told
 
 

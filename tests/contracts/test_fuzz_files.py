@@ -91,6 +91,7 @@ def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("fuzz") / "run"
     sizes = {"num_envs": 4, "rollout_steps": 16, "hidden": 8, "cost_hidden": 4}
     sizes |= {"cost_buffer_steps": 512, "cost_segment_length": 64}
+    sizes |= {"cost_stop_capacity": 64}
     train(
         "recommender", "termpg", steps=64, seeds=2, out=out, num_minibatches=2, **sizes
     )

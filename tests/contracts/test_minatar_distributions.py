@@ -10,7 +10,7 @@ from minatar import Environment
 from minatar_oracle import GAMES
 from scipy import stats
 
-NUM_EPISODES = 2_000
+NUM_EPISODES = 1_200
 
 
 def play_original(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:

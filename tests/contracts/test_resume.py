@@ -417,17 +417,21 @@ def test_a_run_goes_on_beyond_its_planned_end_as_a_longer_one(tmp_path):
     assert all(int(count[0]) == 4 * updates for count in counts)
 
 
+SMALL = {"config": TINY, "window": 5}
+
+
 def test_a_run_begins_with_another_runs_networks(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
-    begun = termdp.train("notifier", "termpg", steps=4096, seeds=2, out=first)
+    begun = termdp.train("notifier", "termpg", steps=64, seeds=2, out=first, **SMALL)
     result = termdp.train(
         "notifier",
         "termpg",
-        steps=2048,
+        steps=32,
         seeds=3,
         bias=8.0,
         init_from=first,
         out=second,
+        **SMALL,
     )
     start = checkpoint.load(second / "checkpoints" / "00000000")[0]
     weights = np.asarray(begun.state.policy.params["params"]["heads"]["kernel"])
@@ -443,8 +447,8 @@ def test_a_run_begins_with_another_runs_networks(tmp_path):
 
 def test_networks_that_do_not_fit_are_refused(tmp_path):
     first = tmp_path / "first"
-    termdp.train("notifier", "pg", steps=2048, out=first)
+    termdp.train("notifier", "pg", steps=32, out=first, **SMALL)
     with pytest.raises(ValueError, match="whose policy fit this one"):
-        termdp.train("recommender", "pg", steps=2048, init_from=first)
+        termdp.train("recommender", "pg", steps=32, init_from=first, **SMALL)
     # From a run without costs only the policy is taken.
-    termdp.train("notifier", "termpg", steps=2048, init_from=first)
+    termdp.train("notifier", "termpg", steps=32, init_from=first, **SMALL)

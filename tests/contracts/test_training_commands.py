@@ -17,18 +17,9 @@ pytestmark = pytest.mark.slow
 def run(tmp_path_factory):
     """A short run of TermPG with two seeds and TensorBoard's events."""
     out = tmp_path_factory.mktemp("runs") / "notifier"
-    words = (
-        "train",
-        "notifier",
-        "termpg",
-        "--steps",
-        "6144",
-        "--seeds",
-        "2",
-        "--seed",
-        "3",
-    )
-    main([*words, "--tensorboard", "--out", str(out)])
+    words = ["train", "notifier", "termpg", "--steps", "768", "--num-envs", "8"]
+    words += ["--seeds", "2", "--seed", "3", "--tensorboard", "--out", str(out)]
+    main(words)
     return out
 
 
@@ -39,7 +30,7 @@ def test_the_summary_has_the_promised_names(run):
         "termpg",
         "fast",
     )
-    assert summary["steps"] == 6144
+    assert summary["steps"] == 768
     speed = summary["steps"] * 2 / summary["wall_s"]
     assert summary["steps_per_s"] == pytest.approx(speed, rel=0.01)
     assert [row["seed"] for row in summary["seeds"]] == [3, 4]
@@ -114,7 +105,10 @@ def test_a_missing_extra_is_one_sentence(run, tmp_path, blocked, monkeypatch, ca
 
 def test_the_papers_preset_trains(tmp_path):
     out = tmp_path / "paper"
-    words = ("train", "breakout", "termpg", "--preset", "paper", "--steps", "1024")
+    words = ["train", "breakout", "termpg", "--preset", "paper", "--steps", "64"]
+    words += ["--num-envs", "4", "--rollout-steps", "16", "--num-epochs", "1"]
+    words += ["--num-minibatches", "2", "--window", "8", "--cost-num-steps", "2"]
+    words += ["--cost-segment-length", "16"]
     main([*words, "--out", str(out)])
     summary = json.loads((out / "summary.json").read_text())
     assert summary["preset"] == "paper"

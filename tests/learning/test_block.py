@@ -16,16 +16,11 @@ from sklearn.metrics import roc_auc_score
 from offline_costs import block
 from offline_costs.episodes import from_episodes
 from offline_costs.offline import fit_buffer
+from runs_long import OPTIMISED
 from termdp.costs.config import CostConfig
 from termdp.runs.config import make_config
 
 pytestmark = pytest.mark.slow
-
-# Against conftest's flags: these programs run for long, so optimising them pays.
-RUNS_LONG = {
-    "xla_backend_optimization_level": 3,
-    "xla_llvm_disable_expensive_passes": False,
-}
 
 
 def learned(task, num_train, config, seeds, num_steps, num_rows):
@@ -53,7 +48,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
         num_steps=num_steps,
     )
     keys = jnp.stack([jax.random.key(1000 + seed) for seed in seeds])
-    states, _ = jax.jit(jax.vmap(fit), compiler_options=RUNS_LONG)(keys, buffer)
+    states, _ = jax.jit(jax.vmap(fit), compiler_options=OPTIMISED)(keys, buffer)
     return [jax.tree.map(lambda x, i=i: x[i], states) for i in range(len(seeds))], (
         held_out
     )

@@ -9,6 +9,7 @@ import pytest
 
 import termdp
 from probe_envs import Chain
+from runs_long import optimised
 from termdp.agents.methods import find_method
 from termdp.agents.ppo import PPOConfig
 from termdp.costs.config import CostConfig
@@ -71,7 +72,8 @@ def returns():
         num_iterations=ITERATIONS,
     )
     runner = Runner(TrainProgram(job), advise=False)
-    runner.run()
+    with optimised():
+        runner.run()
     found = {name: [] for name in METHODS}
     for run, name in enumerate(names):
         row = runner.row(run, ITERATIONS - 10, ITERATIONS)

@@ -9,11 +9,13 @@ import pytest
 
 import termdp
 from people_server import ADMIN, application, join, recorded
+from runs_long import optimised
 from termdp.cli import main
 from termdp.observer_file import load_observer, read_manifest
 from termdp.people.driving.drivers import random_driver
 from termdp.people.driving.rides import record_rides, replay
 from termdp.people.driving.trained import usual_drivers
+from termdp.people.improving import rounds
 from termdp.people.models.senses import senses_of
 from termdp.people.records import dataset
 from termdp.people.records.rounds import rounds_of
@@ -281,8 +283,9 @@ def test_simulated_spectators_stop_by_the_true_cost(watched):
 def test_a_fitted_onlooker_finds_what_costs_and_trains_agents(watched, capsys):
     folder, db = watched
     out = folder / "fit"
-    quick = ["--gradient-steps", 150, "--max-window", 10]
-    run("studies", "fit", "gold", "--db", db, "--out", out, *quick)
+    quick = ["--gradient-steps", 60, "--max-window", 10]
+    with optimised():
+        run("studies", "fit", "gold", "--db", db, "--out", out, *quick)
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["env"], summary["stops"]) == ("asterix", 40)
     assert "termdp train asterix termpg" in (out / "index.html").read_text()
@@ -296,8 +299,9 @@ def test_a_fitted_onlooker_finds_what_costs_and_trains_agents(watched, capsys):
     assert float(observer.cost(near, 0)) > float(observer.cost(far, 0)) + 0.1
     with pytest.raises(ValueError, match="expected boards of shape"):
         termdp.make("seaquest", observer=observer)
-    words = ["train", "asterix", "termpg", "--observer", path, "--steps", 2048]
-    run(*words, "--num-envs", 16, "--out", folder / "run")
+    words = ["train", "asterix", "termpg", "--observer", path, "--steps", 256]
+    small = ["--num-envs", 8, "--hidden", 16, "--cost-stop-capacity", 64]
+    run(*words, *small, "--out", folder / "run")
     assert (folder / "run" / "summary.json").exists()
     with StudyStore.open(str(db)) as store, application(store) as client:
         assert store.study("gold").observer == str(path.resolve())
@@ -309,12 +313,14 @@ def test_a_fitted_onlooker_finds_what_costs_and_trains_agents(watched, capsys):
     assert curve["discomfort"] == found["discomfort"] and "frames" not in curve
 
 
-def test_rounds_learn_from_stops_of_another_game(watched, capsys):
+def test_rounds_learn_from_stops_of_another_game(watched, capsys, monkeypatch):
     _, db = watched
     out = db.parent / "rounds"
     words = ["studies", "improve", "gold", "--db", db, "--out", out, "--rides", 4]
     words += ["--ride-steps", 20, "--delay", 2, "--gradient-steps", 2]
-    words += ["--steps", 2048, "--start-steps", 2048]
+    words += ["--steps", 256, "--start-steps", 256]
+    monkeypatch.setattr(rounds, "SMALL", {"hidden": 8, "filters": 2, "num_envs": 8})
+    monkeypatch.setattr(rounds, "_SIZES", tuple(rounds.SMALL))
     said = refusal(capsys, *words, "--driver", "nowhere")
     assert "nowhere" in said
     run(*words)

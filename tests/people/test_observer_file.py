@@ -154,17 +154,18 @@ def test_a_passenger_watches_no_other_game():
 
 def test_training_against_the_shipped_passenger(tmp_path):
     out = tmp_path / "run"
-    words = ["train", "backseat_passenger", "termpg", "--steps", "4096"]
+    words = ["train", "backseat_passenger", "termpg", "--steps", "512"]
+    words += ["--num-envs", "8", "--hidden", "16", "--num-minibatches", "4"]
     main([*words, "--window-factor", "0.5", "--out", str(out), "--snapshots", "2"])
     summary = json.loads((out / "summary.json").read_text())
     assert summary["env"] == "backseat_passenger"
     assert summary["seeds"][0]["cost_mae"] > 0
     (agent,) = load_agents(out)
     assert int(agent.mind.method_params.window) == 17
-    assert checkpoint.snapshot_steps(out) == [0, 4096]
+    assert checkpoint.snapshot_steps(out) == [0, 512]
     weights = jax.tree.map(lambda x: x[None], agent.mind.weights)
     first = checkpoint.load_snapshot(out, 0, weights)
-    last = checkpoint.load_snapshot(out, 4096, weights)
+    last = checkpoint.load_snapshot(out, 512, weights)
     same = jax.tree.map(np.array_equal, last, weights)
     assert all(jax.tree.leaves(same))
     assert not all(jax.tree.leaves(jax.tree.map(np.array_equal, first, last)))
@@ -173,7 +174,8 @@ def test_training_against_the_shipped_passenger(tmp_path):
 def test_any_other_observer_travels_with_its_run(tmp_path, capsys):
     file, out = tmp_path / "mine.safetensors", tmp_path / "run"
     save_observer(file, shipped_observer().replace(bias=4.5), {})
-    words = ["--steps", "2048", "--out", str(out), "--observer", str(file)]
+    words = ["--steps", "256", "--num-envs", "8", "--hidden", "16"]
+    words += ["--out", str(out), "--observer", str(file)]
     main(["train", "backseat", "pg", *words])
     file.unlink()
     moved = out.rename(tmp_path / "moved")

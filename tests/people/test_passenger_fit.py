@@ -169,6 +169,7 @@ def react_anew(record, seed, memory):
     return found[: int(np.searchsorted(stops, 512)) + 1]
 
 
+@pytest.mark.usefixtures("runs_long")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_memory_of_35_steps_is_found(record, seed):
     rides = react_anew(record, seed, memory=35)
@@ -192,7 +193,7 @@ def fitted(parquet, tmp_path_factory):
         "--out",
         str(out),
         "--gradient-steps",
-        "10",
+        "4",
     ]
     main([*words, "--max-window", "10", "--window", "35"])
     return out

@@ -291,12 +291,17 @@ def test_a_round_begins_where_people_have_reviewed_since_the_last(store, record)
 
 
 @pytest.mark.slow
-def test_simulated_passengers_teach_a_driver_without_anybody(tmp_path, capsys):
+def test_simulated_passengers_teach_a_driver_without_anybody(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(rounds, "SMALL", {"hidden": 8, "filters": 2, "num_envs": 8})
+    monkeypatch.setattr(rounds, "_SIZES", tuple(rounds.SMALL))
     db, out = str(tmp_path / "people.db"), tmp_path / "rounds"
     main(["studies", "create", "comfort", "--db", db, "--rides", "24"])
     words = ["studies", "improve", "comfort", "--db", db, "--out", str(out)]
     capsys.readouterr()
-    main([*words, "--rounds", "2", "--simulated", "--json", *FLAGS])
+    shorter = ["--steps=256", "--start-steps=256"]
+    main([*words, "--rounds", "2", "--simulated", "--json", *FLAGS, *shorter])
     found = json.loads(capsys.readouterr().out)
     first, second = found["rounds"]
     assert second["reviews"] > first["reviews"] >= 24 * len(PASSENGERS)

@@ -167,7 +167,7 @@ def test_termcrl_learns_the_costs_and_beats_ignoring_stops():
         },
     )
     for name, agent in agents.items():
-        runs = [agent.run(model, 4000, seed) for seed in range(3)]
+        runs = [agent.run(model, 4000, seed) for seed in range(2)]
         cumulative[name] = np.mean([run.cumulative for run in runs], axis=0)
         if name == "termcrl":
             errors = np.mean([run.cost_error[[10, -1]] for run in runs], axis=0)

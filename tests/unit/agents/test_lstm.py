@@ -30,6 +30,16 @@ def slow(recurrent, projected, carry, starts):
     return jnp.stack(found)
 
 
+def with_gradients(function):
+    def total(recurrent, projected, carry, starts, weights):
+        return (function(recurrent, projected, carry, starts) ** 2 * weights).sum()
+
+    return jax.jit(jax.value_and_grad(total, (0, 1, 2)))
+
+
+QUICK, SLOW = with_gradients(unroll), with_gradients(slow)
+
+
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
@@ -44,22 +54,9 @@ def test_values_and_gradients_are_those_of_a_loop(starts, seed):
     projected = numbers(seed + 1, len(starts), 2, 4 * SIZE)
     carry = (numbers(seed + 2, 2, SIZE), numbers(seed + 3, 2, SIZE))
     weights = numbers(seed + 4, len(starts), 2, SIZE)
-
-    def total(function, *args):
-        return (function(*args, starts) ** 2 * weights).sum()
-
+    given = (recurrent, projected, carry, starts, weights)
     for found, expected in zip(
-        jax.tree.leaves(
-            jax.value_and_grad(lambda *a: total(unroll, *a), (0, 1, 2))(
-                recurrent, projected, carry
-            )
-        ),
-        jax.tree.leaves(
-            jax.value_and_grad(lambda *a: total(slow, *a), (0, 1, 2))(
-                recurrent, projected, carry
-            )
-        ),
-        strict=True,
+        jax.tree.leaves(QUICK(*given)), jax.tree.leaves(SLOW(*given)), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5)
 

@@ -76,9 +76,8 @@ def test_gradient_equals_the_twin_that_goes_window_by_window():
     params = ensemble.CostParams(
         network={"v": jnp.asarray(v, jnp.float32)}, bias=jnp.asarray(bias, jnp.float32)
     )
-    gradient, _ = jax.grad(fit.ensemble_loss, has_aux=True)(
-        params, LinearCost(), segments, WINDOW
-    )
+    gradient_of = jax.jit(jax.grad(fit.ensemble_loss, has_aux=True), static_argnums=1)
+    gradient, _ = gradient_of(params, LinearCost(), segments, WINDOW)
     for member in range(2):
         dv, db = twin_gradient(v[member], bias[member], segments, member)
         np.testing.assert_allclose(gradient.network["v"][member], dv, rtol=1e-4)
@@ -104,7 +103,11 @@ def buffer():
 
 @pytest.fixture(scope="module")
 def state():
-    return ensemble.init(jax.random.key(1), jnp.zeros(2), ActionSpec(3), CONFIG)
+    init = jax.jit(ensemble.init, static_argnums=(2, 3))
+    return init(jax.random.key(1), jnp.zeros(2), ActionSpec(3), CONFIG)
+
+
+update = jax.jit(fit.update, static_argnames="config")
 
 
 @pytest.mark.slow
@@ -127,7 +130,7 @@ def test_no_stop_at_all_gives_a_finite_bias():
 @pytest.mark.slow
 def test_first_bias_steps_are_ten_times_the_learning_rate(state, buffer):
     config = replace(CONFIG, num_steps=1)
-    after, _ = fit.update(jax.random.key(0), state, buffer, WINDOW, config)
+    after, _ = update(jax.random.key(0), state, buffer, WINDOW, config=config)
     moved = np.abs(np.asarray(after.params.bias - state.params.bias))
     np.testing.assert_allclose(moved, 10 * CONFIG.learning_rate, rtol=1e-3)
 
@@ -143,13 +146,8 @@ def test_the_step_size_falls_like_one_over_the_root_of_steps():
 def test_predictions_use_a_running_mean_unless_told_not_to(state, buffer):
     config = replace(CONFIG, num_steps=2)
     for averaging, same in ((0.0, True), (0.9, False)):
-        after, _ = fit.update(
-            jax.random.key(0),
-            state,
-            buffer,
-            WINDOW,
-            replace(config, averaging=averaging),
-        )
+        chosen = replace(config, averaging=averaging)
+        after, _ = update(jax.random.key(0), state, buffer, WINDOW, config=chosen)
         assert np.array_equal(after.average.bias, after.params.bias) == same
 
 
@@ -178,7 +176,8 @@ def test_update_compiles_once_for_all_windows_and_under_vmap(state, buffer):
     assert run._cache_size() == 1
     windows = jnp.array([1, 5, 16])
     keys = jax.random.split(jax.random.key(0), 3)
-    runs = jax.vmap(partial(fit.update, config=CONFIG), in_axes=(0, None, None, 0))
+    one = partial(fit.update, config=CONFIG)
+    runs = jax.jit(jax.vmap(one, in_axes=(0, None, None, 0)))
     together, _ = runs(keys, state, buffer, windows)
     alone, _ = run(keys[1], state, buffer, windows[1])
     np.testing.assert_allclose(together.params.bias[1], alone.params.bias, rtol=1e-5)
@@ -251,13 +250,14 @@ def test_an_update_is_its_steps_one_after_the_other(state, buffer, num_steps):
     # 34 steps are drawn 17 at a time, 37 one by one.
     config = replace(CONFIG, num_steps=num_steps)
     key = jax.random.key(5)
-    updated, _ = fit.update(key, state, buffer, WINDOW, config)
+    updated, _ = update(key, state, buffer, WINDOW, config=config)
     window = jnp.asarray(WINDOW)
     sparsity = config.sparsity * stop_rate(buffer)
     by_hand = state
+    draw = jax.jit(partial(sample, config=config))
     one = jax.jit(partial(fit.gradient_step, config=config))
     for step_key in jax.random.split(key, num_steps):
-        segments = sample(step_key, buffer, window, config)
+        segments = draw(step_key, buffer, window)
         by_hand, _ = one(by_hand, segments, window, sparsity)
     assert int(updated.optimiser.count) == num_steps
     for ours, theirs in zip(
@@ -273,9 +273,11 @@ def test_bfloat16_changes_costs_and_gradients_by_rounding_alone():
     actions = jnp.asarray(rng.integers(3, size=6))
     config = CostConfig(network="grid")
     coarse = replace(config, precision="bfloat16")
-    state = ensemble.init(jax.random.key(0), obs[0], ActionSpec(3), config)
+    init = jax.jit(ensemble.init, static_argnums=(2, 3))
+    state = init(jax.random.key(0), obs[0], ActionSpec(3), config)
     network = ensemble.make_network(ActionSpec(3), coarse)
 
+    @partial(jax.jit, static_argnums=1)
     def total(weights, which):
         return jnp.sum(ensemble.apply_member(which, weights, obs, actions) ** 2)
 

@@ -50,23 +50,18 @@ def streams(rng, rows, stop_rate=0.2):
     return number, starts, labels
 
 
+add = jax.jit(kept_stops.add, static_argnums=6)
+
+
 def fill(number, starts, labels, config=CONFIG, seed=0):
     """The memory after these rows, rollout by rollout."""
     memory = kept_stops.init(jnp.zeros(1), ActionSpec(5), B, T, W, config)
-    add = jax.jit(lambda *args: kept_stops.add(*args, config))
     for first in range(0, len(number), T):
         rows = slice(first, first + T)
         obs = jnp.asarray(number[rows, :, None], jnp.float32)
         key = jax.random.fold_in(jax.random.key(seed), first)
         actions = jnp.asarray(number[rows] % 5)
-        memory = add(
-            key,
-            memory,
-            obs,
-            actions,
-            jnp.asarray(starts[rows]),
-            jnp.asarray(labels[rows]),
-        )
+        memory = add(key, memory, obs, actions, starts[rows], labels[rows], config)
     return memory
 
 
@@ -179,7 +174,8 @@ def test_the_offset_by_hand():
 def test_a_draw_holds_whole_windows_others_without_stops_and_the_newest_as_they_are():
     number, starts, labels = streams(np.random.default_rng(2), 8 * T, 0.15)
     memory = fill(number, starts, labels)
-    drawn = kept_stops.sample(jax.random.key(5), memory, jnp.int32(W), CONFIG)
+    draw = jax.jit(kept_stops.sample, static_argnums=3)
+    drawn = draw(jax.random.key(5), memory, jnp.int32(W), CONFIG)
     assert drawn.obs.shape[:3] == (2, 8, 4)
     lengths = {w[-1]: len(w) for w in true_windows(number, starts, labels)}
     for member, segment in np.ndindex(2, 2):

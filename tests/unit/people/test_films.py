@@ -37,12 +37,13 @@ def played_by_hand(env, seed, limit):
     there, params = game(env), game(env).default_params
     key = jax.random.fold_in(jax.random.key(seed), 2)
     observation, state = there.reset_env(key, params)
+    play = jax.jit(there.step_env)
     seen, actions, rewards, over = [observation], [], [], False
     while len(actions) < limit and not over:
         step = len(actions)
         logits = np.zeros(there.num_actions, np.float32)
         action = int(jax.random.categorical(driver_key(seed, step), logits))
-        observation, state, reward, over, _ = there.step_env(
+        observation, state, reward, over, _ = play(
             step_key(seed, step), state, action, params
         )
         seen.append(observation)
@@ -64,6 +65,7 @@ def test_a_game_is_recorded_and_replayed_to_the_same_numbers(env):
     assert again.truncated.tolist() == [False] * (len(ride) - 1) + [not over]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", GAMES)
 def test_films_hold_what_the_renderer_draws_and_stay_small(env):
     rides, over = record_rides(chosen_drivers(["random", f"{env}/pg"], env), 4, 60)

@@ -36,12 +36,13 @@ def play_by_hand(driver, seed, limit):
     params = env.default_params
     observation, state = env.reset_env(jax.random.key(0), params)
     memory = driver.model.start(driver.params)
+    act, play = jax.jit(driver.model.act), jax.jit(env.step_env)
     actions, rewards, observations = [], [], []
     for step in range(limit):
         key = driver_key(seed, step)
-        action, memory = driver.model.act(driver.params, key, observation, memory)
+        action, memory = act(driver.params, key, observation, memory)
         observations.append(np.asarray(observation))
-        observation, state, reward, crashed, _ = env.step_env(
+        observation, state, reward, crashed, _ = play(
             step_key(seed, step), state, action, params
         )
         actions.append(int(action))
