@@ -82,6 +82,7 @@ FUZZ_EXAMPLES ?= 400
 
 soak: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(SOAK)
+	TERMDP_LONG_TESTS=1 $(BIN)/python -m pytest tests/learning/test_recorded_costs.py
 	TERMDP_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) \
 	  $(BIN)/python -m pytest -n 2 tests/contracts/test_fuzz_files.py tests/people/test_study_files.py
 	$(BIN)/python benchmarks/kills.py --kills 20

@@ -1,12 +1,13 @@
 """Costs learned from recorded stops alone, while an agent acts at random.
 
-python benchmarks/recorded_costs.py backseat [--next] [--set hidden=128 members=5]
+python benchmarks/recorded_costs.py backseat [--next] [--set network=columns channels=3]
 
 Records until there are 10,000 stops, learns from all of them (`keep = "stops"`), and
 prints the correlation of the learned cost with the true one on fresh steps.
 """
 
 import argparse
+import json
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -162,8 +163,8 @@ def main() -> None:
     env, params = termdp.make(args.env)
     window = int(params.observer.window)
     fast = make_config("fast", env.observation_space(params).shape, window).costs
-    given = dict(pair.split("=") for pair in args.set)
-    numbers = {n: type(getattr(fast, n))(float(v)) for n, v in given.items()}
+    numbers = dict(pair.split("=") for pair in args.set)
+    numbers = {n: json.loads(v) if v[0].isdigit() else v for n, v in numbers.items()}
     config = replace(fast, **({"keep": "stops", "learning_rate": 1e-3} | numbers))
     recorder = Recorder(env, params, with_next=args.next)
     found = learn(recorder, config, window, args.stops, args.steps)

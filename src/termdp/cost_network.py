@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from termdp.layers import Dense, GridConv
+from termdp.layers import Dense, GridConv, as_numbers
 from termdp.networks import ImageTorso, VectorTorso, dense_with_extra
 
 
@@ -40,9 +40,10 @@ class CostNetwork(nn.Module):
 
     Attributes:
         actions: shape and type of actions.
-        kind: `grid`, `image` or `vector`.
+        kind: `grid`, `columns`, `image` or `vector`.
+        channels: how many of the first channels are seen; None for all.
         filters: 3×3 filters of the grid network.
-        hidden: hidden units of the grid and vector networks.
+        hidden: hidden units of all but the image network.
         nonnegative: whether the output passes through a softplus.
         precision: of grids' and images' hidden layers; the cost itself is float32.
         outputs: None for a cost, or the number of features of a step, of size about 1.
@@ -50,6 +51,7 @@ class CostNetwork(nn.Module):
 
     actions: ActionSpec
     kind: str = "grid"
+    channels: int | None = None
     filters: int = 8
     hidden: int = 32
     nonnegative: bool = False
@@ -63,21 +65,31 @@ class CostNetwork(nn.Module):
         With `outputs`, to features `[..., outputs]`.
         """
         chosen = self.actions.features(actions)
+        if self.channels is not None:
+            obs = obs[..., : self.channels]
         if self.kind == "grid":
             x = nn.relu(GridConv(self.filters, 3, self.precision)(obs))
             x = x.reshape(*x.shape[:-3], -1)
             features = nn.relu(dense_with_extra(self.hidden, x, chosen))
             features = features.astype(jnp.float32)
+        elif self.kind == "columns":
+            # The same weights for every column: what is learned in one holds in all.
+            x = as_numbers(columns_with_neighbours(obs), self.precision)
+            x = nn.relu(Dense(2 * self.hidden)(x))
+            x = nn.relu(Dense(self.hidden)(x))
+            features = x.astype(jnp.float32).sum(axis=-2)
         elif self.kind == "image":
             features = ImageTorso(precision=self.precision)(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
         outputs, scale = self.outputs or 1, 0.01 if self.outputs is None else 1.0
         found = Dense(outputs, scale=scale)(features)
-        if self.kind == "vector" and self.actions.discrete:
+        if self.kind in ("vector", "columns") and self.actions.discrete:
             # "How often was *this* item shown" needs an output per action: a product
             # of observation and action that few hidden units cannot make.
-            seen = jnp.concatenate([obs.astype(jnp.float32), features], axis=-1)
+            seen = features
+            if self.kind == "vector":
+                seen = jnp.concatenate([obs.astype(jnp.float32), features], axis=-1)
             each = Dense(outputs * self.actions.size, scale=scale)(seen)
             each = each.reshape(*each.shape[:-1], outputs, self.actions.size)
             found = found + jnp.sum(each * chosen[..., None, :], axis=-1)
@@ -85,3 +97,18 @@ class CostNetwork(nn.Module):
             return found
         cost = found[..., 0]
         return nn.softplus(cost) if self.nonnegative else cost
+
+
+def columns_with_neighbours(grids: jax.Array) -> jax.Array:
+    """Each column of grids `[..., H, W, C]` between its neighbours, zeros beyond edges.
+
+    Returns:
+        `[..., W, 3·H·C]`.
+    """
+    height, width, channels = grids.shape[-3:]
+    columns = jnp.moveaxis(grids, -2, -3).reshape(
+        *grids.shape[:-3], width, height * channels
+    )
+    padded = jnp.pad(columns, [(0, 0)] * (columns.ndim - 2) + [(1, 1), (0, 0)])
+    beside = [padded[..., shift : shift + width, :] for shift in range(3)]
+    return jnp.concatenate(beside, axis=-1)

@@ -6,7 +6,7 @@ from termdp.settings import PRECISIONS, check, number
 
 # Prefix of the names below among all numbers of a run.
 COST_PREFIX = "cost_"
-NETWORKS = ("grid", "image", "vector")
+NETWORKS = ("grid", "columns", "image", "vector")
 KEEPS = ("stops", "recent")
 DRAWS = ("segments", "trajectories")
 OPTIMISMS = ("min", "std", "mean", "logit")
@@ -101,12 +101,19 @@ class CostConfig:
     )
     network: str = number(
         "grid",
-        "Cost network: grid (small grids), image (the paper's 42×42 net) or vector.",
+        "Cost network: grid (small grids), columns (grids whose columns are all alike, "
+        "as the lanes of a road), image (the paper's 42×42 net) or vector.",
         choices=NETWORKS,
+    )
+    channels: int | None = number(
+        None,
+        "How many channels the cost networks see, the first ones; None: all. The newest "
+        "frame comes first where an environment stacks frames (Backseat Driver: 3).",
+        least=1,
     )
     filters: int = number(8, "3×3 filters of the grid network.", least=1)
     hidden: int = number(
-        32, "Units of the hidden layer of the grid and vector networks.", least=1
+        32, "Units of the hidden layer of all but the image network.", least=1
     )
     nonnegative: bool = number(
         False,

@@ -66,6 +66,7 @@ def make_network(
     network = CostNetwork(
         actions=actions,
         kind=config.network,
+        channels=config.channels,
         filters=config.filters,
         hidden=config.hidden,
         nonnegative=config.nonnegative,

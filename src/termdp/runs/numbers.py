@@ -50,6 +50,7 @@ class Numbers(TypedDict, total=False):
     hidden: int
     precision: str
     lstm_size: int
+    lstm_shortcut: bool
     cost_members: int
     cost_learning_rate: float
     cost_rate_decay_steps: int | None
@@ -67,6 +68,7 @@ class Numbers(TypedDict, total=False):
     cost_buffer_steps: int
     cost_buffer_episodes: int
     cost_network: str
+    cost_channels: int | None
     cost_filters: int
     cost_hidden: int
     cost_nonnegative: bool
