@@ -120,16 +120,11 @@ class ActorCritic(nn.Module):
 
 
 class RecurrentActorCritic(nn.Module):
-    """Policy and value with an LSTM between trunk and heads.
-
-    With `shortcut` the heads see the trunk's features as well. An LSTM needs long to
-    learn to pass on what a policy without memory sees at once.
-    """
+    """Policy and value with an LSTM between trunk and heads."""
 
     torso: nn.Module
     num_outputs: int
     cell_size: int = 256
-    shortcut: bool = True
 
     def setup(self) -> None:
         """Name the parts once; both ways of use share them."""
@@ -146,18 +141,12 @@ class RecurrentActorCritic(nn.Module):
         """One moment: inputs `[B, ...]`, carry `[B, cell_size]`."""
         features = self.trunk(inputs.observation, inputs.cost)
         carry, remembered = self.cell.step(carry, features)
-        return carry, self.heads(self._seen(features, remembered))
+        return carry, self.heads(remembered)
 
     def unroll(self, carry: Carry, inputs: PolicyInput, starts: jax.Array) -> Any:
         """A segment `[T, B, ...]`; the memory is cleared where an episode starts."""
         features = self.trunk(inputs.observation, inputs.cost)
-        remembered = self.cell.unroll(carry, features, starts)
-        return self.heads(self._seen(features, remembered))
-
-    def _seen(self, features: jax.Array, remembered: jax.Array) -> jax.Array:
-        if not self.shortcut:
-            return remembered
-        return jnp.concatenate([features, remembered], axis=-1)
+        return self.heads(self.cell.unroll(carry, features, starts))
 
     __call__ = step
 
@@ -167,7 +156,6 @@ def make_actor(
     is_recurrent: bool,
     torso: tuple[str, int, int, str],
     lstm_size: int,
-    lstm_shortcut: bool = True,
 ) -> Actor:
     """A policy's network, and what its outputs mean.
 
@@ -176,11 +164,10 @@ def make_actor(
         is_recurrent: whether the policy has a memory.
         torso: the trunk's kind, filters, width and precision, as for `make_torso`.
         lstm_size: how large the memory is.
-        lstm_shortcut: whether a policy with memory also sees the present directly.
     """
     trunk, outputs = make_torso(*torso), distribution.num_outputs
     network = (
-        RecurrentActorCritic(trunk, outputs, lstm_size, lstm_shortcut)
+        RecurrentActorCritic(trunk, outputs, lstm_size)
         if is_recurrent
         else ActorCritic(trunk, outputs)
     )

@@ -53,7 +53,6 @@ class AgentCard:
         action_high: likewise.
         torso: kind, filters, width and precision of the policy's trunk.
         lstm_size: memory of a recurrent policy.
-        lstm_shortcut: whether it also sees the present directly.
         costs: settings of the cost networks.
         return_mean: over the last tenth of training; None if unknown.
         encoding: how a Gymnasium environment's observations become arrays; None if they
@@ -75,7 +74,6 @@ class AgentCard:
     costs: CostConfig
     return_mean: float | None = None
     encoding: Encoding | None = None
-    lstm_shortcut: bool = False
 
     def of_seed(self, seed: int, return_mean: float | None) -> "AgentCard":
         """The card of one of the run's seeds."""
@@ -157,7 +155,6 @@ def make_card(spec: RunSpec, job: Job, run: int = 0) -> AgentCard:
         action_high=high,
         torso=(config.network, config.filters, config.hidden, config.precision),
         lstm_size=config.lstm_size,
-        lstm_shortcut=config.lstm_shortcut,
         costs=config.costs,
         encoding=getattr(job.env, "encoding", None),
     )
@@ -459,11 +456,7 @@ def accumulated_after(
 
 def _actor_of(card: AgentCard) -> Actor:
     return make_actor(
-        card.distribution,
-        card.method.recurrent,
-        card.torso,
-        card.lstm_size,
-        card.lstm_shortcut,
+        card.distribution, card.method.recurrent, card.torso, card.lstm_size
     )
 
 

@@ -51,10 +51,6 @@ class TrainConfig:
         choices=PRECISIONS,
     )
     lstm_size: int = number(256, "Memory of recurrent policies.", least=1, most=100_000)
-    lstm_shortcut: bool = number(
-        True,
-        "A recurrent policy sees the present besides its memory, not only through it.",
-    )
     algorithm: Any = PPOConfig()
     costs: CostConfig = CostConfig()
 
@@ -140,7 +136,6 @@ PAPER: dict[str, Any] = {
     "num_envs": 8,
     "rollout_steps": 128,
     "gae_lambda": 1.0,
-    "lstm_shortcut": False,
     "learning_rate": 5e-5,
     "anneal": False,
     "adam_eps": 1e-8,

@@ -50,7 +50,6 @@ class Numbers(TypedDict, total=False):
     hidden: int
     precision: str
     lstm_size: int
-    lstm_shortcut: bool
     cost_members: int
     cost_learning_rate: float
     cost_rate_decay_steps: int | None

@@ -106,7 +106,6 @@ def make_recipe(job: Job) -> Recipe:
         method.recurrent,
         (config.network, config.filters, config.hidden, config.precision),
         config.lstm_size,
-        config.lstm_shortcut,
     )
     optimiser = job.config.algorithm.make_optimiser(job.num_iterations)
     learner = Learner(actor.network, distribution, actor.is_recurrent, optimiser)

@@ -32,7 +32,7 @@ from termdp.runs.train import resume, train
 
 # Small networks learn this game as well as large ones, in less than half the time.
 SMALL = {"hidden": 64, "filters": 8}
-_SIZES = ("network", "filters", "hidden", "lstm_size", "lstm_shortcut")
+_SIZES = ("network", "filters", "hidden", "lstm_size")
 
 
 def improve(
