@@ -151,7 +151,7 @@ def test_two_observers_of_one_game_share_the_rest():
     assert (one.game, one.renderer) == (other.game, other.renderer)
     assert find("backseat_passenger").paper_image
     assert not find("breakout").paper_image
-    assert find("breakout").matched_discount == 0.9976
+    assert 0.9 < find("breakout").matched_discount < 1
     assert find("asterix_middle").matched_discount is None
 
 

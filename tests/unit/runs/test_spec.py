@@ -8,6 +8,7 @@ import pytest
 
 import termdp
 from termdp.agents.methods import Method
+from termdp.registry import find
 from termdp.runs.config import flat_numbers
 from termdp.runs.spec import (
     RunSpec,
@@ -117,7 +118,9 @@ def test_what_is_printed_can_be_read_again(tmp_path, method):
 
 
 def test_a_matched_discount_comes_from_the_environment():
-    assert RunSpec("breakout", "pg_matched").resolved_method().discount == 0.9976
+    for env in ("breakout", "backseat"):
+        found = RunSpec(env, "pg_matched").resolved_method().discount
+        assert found == find(env).matched_discount
     with pytest.raises(ValueError, match="matched discount, got 'notifier'"):
         RunSpec("notifier", "pg_matched").resolved_method()
 
