@@ -18,7 +18,7 @@ from termdp.bench.suites import Column, Row, Suite, cells
 from termdp.registry import REGISTRY
 from termdp.runs.config import TrainConfig, flat_numbers, make_config, remembered_steps
 from termdp.runs.program import Job
-from termdp.runs.spec import RunSpec, make_env
+from termdp.runs.spec import RunSpec, make_env, suited_numbers
 
 
 class RunKey(NamedTuple):
@@ -275,7 +275,9 @@ def _cells_of(
         spec = dataclasses.replace(base, method=row.method, numbers=numbers)
         method = spec.resolved_method()
         looks_back = method.learner_window(window)
-        config = make_config(base.preset, shape, looks_back).for_method(method)
+        suited = suited_numbers(env, base.preset)
+        config = make_config(base.preset, shape, looks_back, numbers=suited)
+        config = config.for_method(method)
         learner_window = looks_back if method.learns_costs else None
         found.append(Cell(column, row, spec, method, config, learner_window))
     return found

@@ -139,6 +139,13 @@ class BackseatDriver(Game):
         self.observation_kind = observation
 
     @property
+    def fast_numbers(self) -> dict[str, Any]:
+        """Lanes are alike; older frames made costs worse (`docs/values_costs.md`)."""
+        if self.observation_kind == "image":
+            return {}
+        return {"cost_network": "columns", "cost_channels": NUM_MAPS}
+
+    @property
     def default_params(self) -> BackseatParams:
         """The default traffic."""
         return BackseatParams()

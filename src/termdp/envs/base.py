@@ -47,6 +47,11 @@ class Environment:
         """How many actions there are, or the length of an action's vector."""
         raise NotImplementedError
 
+    @property
+    def fast_numbers(self) -> dict[str, Any]:
+        """Numbers of a run that suit this world better than those of preset `fast`."""
+        return {}
+
     def action_space(self, params: Any = None) -> Any:
         """What actions look like: a `Discrete` or a `Box`."""
         raise NotImplementedError

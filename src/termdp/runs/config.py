@@ -111,7 +111,9 @@ class TrainConfig:
 
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).
 # λ is smaller than usual (0.8), which helps both PG and TermPG. Costs are regularised
-# less than for fixed data, which is used many times.
+# less than for fixed data, which is used many times. Fewer gradient steps on costs would
+# be faster and earn less (docs/values_costs.md). A game may want other numbers
+# (`Environment.fast_numbers`).
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
@@ -119,7 +121,7 @@ FAST: dict[str, Any] = {
     "cost_learning_rate": 3e-3,
     "cost_sparsity": 0.0,
     "cost_weight_decay": 0.1,
-    "cost_num_steps": 8,
+    "cost_num_steps": 16,
     "cost_keep": "stops",
     "cost_precision": "auto",
 }

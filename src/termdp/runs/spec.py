@@ -428,7 +428,7 @@ def make_job(
         env.observation_space(params).shape,
         window if method.learns_costs else None,
         algorithm or spec.algorithm,
-        spec.numbers,
+        suited_numbers(env, spec.preset) | spec.numbers,
     ).for_method(method)
     return Job(
         env=env,
@@ -438,6 +438,12 @@ def make_job(
         config=config,
         num_iterations=config.num_iterations(spec.steps),
     )
+
+
+def suited_numbers(env: Any, preset: str) -> dict[str, Any]:
+    """Numbers by which the preset `fast` differs on an environment: its own wish."""
+    game = getattr(env, "game_env", env)
+    return dict(getattr(game, "fast_numbers", {})) if preset == "fast" else {}
 
 
 def _gymnasium_job(
