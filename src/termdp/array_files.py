@@ -84,7 +84,7 @@ def _read(
         with path.open("rb") as file:
             header_size = int.from_bytes(file.read(8), "little")
         if size < 8 or header_size > size - 8:
-            raise ValueError("it is no safetensors file")
+            raise ValueError("it is not a safetensors file")
         if size > MOST_BYTES:
             raise ValueError(f"it is larger than {MOST_BYTES // MEGABYTE} MB")
         if header_size > MOST_HEADER:
@@ -103,7 +103,7 @@ def _read(
     except OSError as error:
         raise ValueError(str(error)) from error
     except (SafetensorError, TypeError, KeyError, OverflowError) as error:
-        raise ValueError("it is no safetensors file") from error
+        raise ValueError("it is not a safetensors file") from error
 
 
 def _parsed(text: str | None) -> Any:

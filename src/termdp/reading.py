@@ -40,7 +40,7 @@ def plain_size(path: Path) -> int:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise OSError("it is no plain file")
+            raise OSError("it is not a plain file")
     except FileNotFoundError:
         raise OSError("no such file") from None
     except PermissionError:

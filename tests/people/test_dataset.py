@@ -157,7 +157,7 @@ def test_what_is_no_file_is_said(store, tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         import_study(store, tmp_path / "none.parquet")
     (tmp_path / "text.parquet").write_text("not parquet")
-    with pytest.raises(ValueError, match="no Parquet file"):
+    with pytest.raises(ValueError, match="not a Parquet file"):
         import_study(store, tmp_path / "text.parquet")
     with pytest.raises(ValueError, match="expected a folder"):
         export_study(store, "comfort", tmp_path / "none" / "out.parquet")

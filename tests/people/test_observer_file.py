@@ -108,7 +108,7 @@ def test_files_that_are_no_observers_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         load_observer(out)
     out.write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="it is no safetensors file"):
+    with pytest.raises(ValueError, match="it is not a safetensors file"):
         load_observer(out)
     save_file({"x": np.zeros(3)}, out)
     with pytest.raises(ValueError, match="a safetensors file of another kind"):

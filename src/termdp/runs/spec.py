@@ -27,6 +27,7 @@ from termdp.runs.config import (
     ALGORITHM_NUMBERS,
     ALGORITHMS,
     COST_NUMBERS,
+    COST_PREFIX,
     METHOD_NUMBERS,
     NUMBERS,
     TrainConfig,
@@ -428,7 +429,7 @@ def make_job(
         env.observation_space(params).shape,
         window if method.learns_costs else None,
         algorithm or spec.algorithm,
-        suited_numbers(env, spec.preset) | spec.numbers,
+        suited_numbers(env, spec),
     ).for_method(method)
     return Job(
         env=env,
@@ -440,10 +441,18 @@ def make_job(
     )
 
 
-def suited_numbers(env: Any, preset: str) -> dict[str, Any]:
-    """Numbers by which the preset `fast` differs on an environment: its own wish."""
+def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
+    """A run's numbers, and those that its environment adds to the preset `fast`.
+
+    An environment chooses a cost network together with what it sees. A user who chooses
+    another network gets nothing of that.
+    """
     game = getattr(env, "game_env", env)
-    return dict(getattr(game, "fast_numbers", {})) if preset == "fast" else {}
+    suited = getattr(game, "fast_numbers", {}) if spec.preset == "fast" else {}
+    network = COST_PREFIX + "network"
+    if spec.numbers.get(network, suited.get(network)) != suited.get(network):
+        suited = {}
+    return {**suited, **spec.numbers}
 
 
 def _gymnasium_job(

@@ -24,11 +24,8 @@ from termdp.costs.buffer import step_labels
 from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.costs.optimism import dynamic_discount
 from termdp.runs import cost_features
-from termdp.runs.config import make_config
+from termdp.runs.config import FAST, TrainConfig, make_config
 from termdp.settings import nearest, numbers_of
-
-# Steps and gradient steps per iteration of the preset `fast`.
-_USUAL_STEPS, _USUAL_GRADIENT_STEPS = 2048, 8
 
 
 class Recorded(NamedTuple):
@@ -179,9 +176,9 @@ def _settings(
                 f"{nearest(name, list(known))}"
             )
     steps = sizes[0] * sizes[1]
-    usual = max(1, round(steps / _USUAL_STEPS)) * _USUAL_GRADIENT_STEPS
+    iterations = max(1, round(steps / TrainConfig().rollout_size))
     given = {
-        "num_steps": usual,
+        "num_steps": iterations * FAST["cost_num_steps"],
         "buffer_steps": max(CostConfig.buffer_steps, 2 * steps),
         **numbers,
     }

@@ -210,7 +210,7 @@ def test_what_is_no_agent_is_said(tmp_path, trained):
         termdp.load(tmp_path / "none.safetensors")
     other = tmp_path / "other.safetensors"
     other.write_bytes(b"not an agent")
-    with pytest.raises(ValueError, match="no safetensors file"):
+    with pytest.raises(ValueError, match="not a safetensors file"):
         termdp.load(other)
     with pytest.raises(ValueError, match="expected the folder of a run"):
         termdp.load(tmp_path)

@@ -78,6 +78,27 @@ def test_keywords_win_over_the_config(tmp_path):
     assert make_spec("recommender", "pg", str(path)).numbers == {"num_envs": 16}
 
 
+def _cost_network(env, **choices):
+    costs = make_job(make_spec(env, "termpg", **choices)).config.costs
+    return costs.network, costs.channels
+
+
+def test_an_environment_chooses_its_cost_network():
+    assert _cost_network("breakout") == ("grid", None)
+    assert _cost_network("backseat") == ("columns", 3)
+    assert _cost_network("backseat_passenger") == ("columns", 3)
+    assert _cost_network("backseat", preset="paper") == ("image", None)
+    picture = {"observation": "image"}
+    assert _cost_network("backseat", numbers=picture) == ("image", None)
+
+
+def test_a_user_chooses_it_before_the_environment():
+    grid, columns = {"cost_network": "grid"}, {"cost_network": "columns"}
+    assert _cost_network("backseat", numbers=grid) == ("grid", None)
+    assert _cost_network("backseat", numbers=columns) == ("columns", 3)
+    assert _cost_network("backseat", numbers={"cost_channels": 6}) == ("columns", 6)
+
+
 def test_a_train_config_is_a_config():
     spec = make_spec("recommender", "termpg", tiny(num_envs=2))
     job = make_job(dataclasses.replace(spec, steps=64, env_numbers={"window": 4}))

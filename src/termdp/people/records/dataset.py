@@ -251,7 +251,7 @@ def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, int]]:
             thrift_string_size_limit=_TEXT_LIMIT,
         )
     except KeyError as error:
-        raise _differs(path, "its columns or metadata are others") from error
+        raise _differs(path, "its columns or metadata do not match") from error
     except _DAMAGES as error:
         raise _differs(path, "it is damaged") from error
     with file:
@@ -274,7 +274,7 @@ def _record(path: Path, schema: pa.Schema) -> StudyRecord:
     packing = Packing(record.study.env)
     shape = record.observation_shape
     if pa.schema(found) != packing.schema or shape != packing.shape:
-        raise _differs(path, "its columns or metadata are others")
+        raise _differs(path, "its columns or metadata do not match")
     return record
 
 
@@ -296,7 +296,8 @@ def _check_crashes(path: Path, record: StudyRecord) -> None:
         raise _differs(path, str(error)) from error
     for row, crashed in zip(record.rides, found, strict=True):
         if row.crashed != crashed:
-            raise _differs(path, f"ride {row.number} does not end as it says")
+            how = "a crash" if row.crashed else "no crash"
+            raise _differs(path, f"it says {how} of ride {row.number}, which is wrong")
 
 
 def _pieces(

@@ -61,7 +61,7 @@ def _footer(file: BinaryIO, size: int) -> dict[int, Any]:
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != _MAGIC or length > size - 12:
-        raise ValueError("it is no Parquet file")
+        raise ValueError("it is not a Parquet file")
     file.seek(size - 8 - length)
     return _Tables(file.read(length), length // _BYTES_PER_ENTRY + _ENTRIES).struct()
 

@@ -139,7 +139,7 @@ def decode(content: bytes) -> StudyRecord:
     try:
         heading = msgspec.json.decode(content, type=_Heading)
         if heading.format != FORMAT:
-            raise ValueError("its columns or metadata are others")
+            raise ValueError("its columns or metadata do not match")
         if heading.version != FORMAT_VERSION:
             raise ValueError(
                 f"expected version {FORMAT_VERSION} of the format, got version "

@@ -5,9 +5,11 @@ import { find } from "/static/page.js";
 
 const LOOK_MS = 60_000; // a round may finish while somebody rides
 
+const counted = (stops) => (stops === 1 ? "one stop" : `${stops} stops`);
+
 function inWords({ stops, yours }) {
-  if (yours) return `The driver on this page has learned from you: from ${stops} stops in this study, ${yours} of them yours.`;
-  return `The driver on this page has learned from ${stops} stops in this study.`;
+  if (yours) return `The driver on this page has learned from you: from ${counted(stops)} in this study, ${yours} of them yours.`;
+  return `The driver on this page has learned from ${counted(stops)} in this study.`;
 }
 
 async function look() {
