@@ -31,6 +31,7 @@ def init(
         max_window: the longest window of the cost learners.
         config: settings; `keep` chooses.
     """
+    example_obs = seen(example_obs, config)
     if config.keep == "recent":
         return newest_steps.init(example_obs, action_spec, *sizes, config)
     return kept_stops.init(example_obs, action_spec, *sizes, max_window, config)
@@ -46,10 +47,15 @@ def add(
     config: CostConfig,
 ) -> Experience:
     """The experience with one more rollout; arguments as for `buffer.add`."""
-    rollout = (obs, actions, starts, labels, config)
+    rollout = (seen(obs, config), actions, starts, labels, config)
     if isinstance(experience, KeptStops):
         return kept_stops.add(key, experience, *rollout)
     return newest_steps.add(key, experience, *rollout)
+
+
+def seen(obs: jax.Array, config: CostConfig) -> jax.Array:
+    """What the cost networks see of observations; nothing else needs to be kept."""
+    return obs if config.channels is None else obs[..., : config.channels]
 
 
 def way_to_draw(
