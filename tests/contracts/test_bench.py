@@ -278,7 +278,7 @@ def tiny_command(tmp_path, monkeypatch):
     """The command in an empty folder, with tiny networks."""
     import termdp.bench.plan
 
-    monkeypatch.setattr(termdp.bench.plan, "make_config", lambda *args: TINY)
+    monkeypatch.setattr(termdp.bench.plan, "make_config", lambda *args, **numbers: TINY)
     monkeypatch.setattr("termdp.bench.speeds._memory", lambda: tmp_path / "speeds.json")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

@@ -85,7 +85,7 @@ def test_the_engine_ray_without_ray_says_what_to_install(
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setattr(plans, "make_config", lambda *args: TINY)
+    monkeypatch.setattr(plans, "make_config", lambda *args, **numbers: TINY)
 
 
 def test_results_that_are_there_are_left_alone(capsys, empty_folder):
