@@ -65,8 +65,7 @@ class CostNetwork(nn.Module):
         With `outputs`, to features `[..., outputs]`.
         """
         chosen = self.actions.features(actions)
-        if self.channels is not None:
-            obs = obs[..., : self.channels]
+        obs = first_channels(obs, self.channels)
         if self.kind == "grid":
             x = nn.relu(GridConv(self.filters, 3, self.precision)(obs))
             x = x.reshape(*x.shape[:-3], -1)
@@ -97,6 +96,11 @@ class CostNetwork(nn.Module):
             return found
         cost = found[..., 0]
         return nn.softplus(cost) if self.nonnegative else cost
+
+
+def first_channels(observations: jax.Array, channels: int | None) -> jax.Array:
+    """The first channels of observations, or all: what a cost network sees."""
+    return observations if channels is None else observations[..., :channels]
 
 
 def columns_with_neighbours(grids: jax.Array) -> jax.Array:

@@ -1,10 +1,13 @@
-"""The data for learning costs: with every past stop, or the newest steps only."""
+"""The data for learning costs: with every past stop, or the newest steps only.
+
+Of observations, only what the cost networks see is kept.
+"""
 
 from collections.abc import Callable
 
 import jax
 
-from termdp.cost_network import ActionSpec
+from termdp.cost_network import ActionSpec, first_channels
 from termdp.costs import buffer as newest_steps
 from termdp.costs import kept_stops
 from termdp.costs.buffer import NO_LABEL, STOPPED, Buffer
@@ -31,7 +34,7 @@ def init(
         max_window: the longest window of the cost learners.
         config: settings; `keep` chooses.
     """
-    example_obs = seen(example_obs, config)
+    example_obs = first_channels(example_obs, config.channels)
     if config.keep == "recent":
         return newest_steps.init(example_obs, action_spec, *sizes, config)
     return kept_stops.init(example_obs, action_spec, *sizes, max_window, config)
@@ -47,15 +50,10 @@ def add(
     config: CostConfig,
 ) -> Experience:
     """The experience with one more rollout; arguments as for `buffer.add`."""
-    rollout = (seen(obs, config), actions, starts, labels, config)
+    rollout = (first_channels(obs, config.channels), actions, starts, labels, config)
     if isinstance(experience, KeptStops):
         return kept_stops.add(key, experience, *rollout)
     return newest_steps.add(key, experience, *rollout)
-
-
-def seen(obs: jax.Array, config: CostConfig) -> jax.Array:
-    """What the cost networks see of observations; nothing else needs to be kept."""
-    return obs if config.channels is None else obs[..., : config.channels]
 
 
 def way_to_draw(

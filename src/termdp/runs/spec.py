@@ -38,7 +38,7 @@ from termdp.runs.config import (
     split_numbers,
 )
 from termdp.runs.program import Job
-from termdp.settings import check, number, numbers_of
+from termdp.settings import check, nearest, number, numbers_of
 from termdp.wrappers.observe import ObservedEnvironment, ObservedParams, observe
 
 MOST_SNAPSHOTS = 50
@@ -449,6 +449,13 @@ def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
     """
     game = getattr(env, "game_env", env)
     suited = getattr(game, "fast_numbers", {}) if spec.preset == "fast" else {}
+    known = [name for name in NUMBERS if name not in METHOD_NUMBERS]
+    for name in suited:
+        if name not in known:
+            raise ValueError(
+                f"expected numbers of training in fast_numbers of {type(game).__name__}, "
+                f"got {name!r}: {nearest(name, known)}"
+            )
     network = COST_PREFIX + "network"
     if spec.numbers.get(network, suited.get(network)) != suited.get(network):
         suited = {}

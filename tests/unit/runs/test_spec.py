@@ -8,6 +8,7 @@ import pytest
 
 import termdp
 from termdp.agents.methods import Method
+from termdp.envs.backseat import BackseatDriver
 from termdp.registry import find
 from termdp.runs.config import flat_numbers
 from termdp.runs.spec import (
@@ -97,6 +98,15 @@ def test_a_user_chooses_it_before_the_environment():
     assert _cost_network("backseat", numbers=grid) == ("grid", None)
     assert _cost_network("backseat", numbers=columns) == ("columns", 3)
     assert _cost_network("backseat", numbers={"cost_channels": 6}) == ("columns", 6)
+
+
+@pytest.mark.parametrize("name", ["cost_netwrok", "discount"])
+def test_an_environment_can_only_choose_what_there_is(name, monkeypatch):
+    monkeypatch.setattr(BackseatDriver, "fast_numbers", {name: 1})
+    with pytest.raises(
+        ValueError, match=f"fast_numbers of BackseatDriver, got '{name}'"
+    ):
+        make_job(make_spec("backseat", "termpg"))
 
 
 def test_a_train_config_is_a_config():

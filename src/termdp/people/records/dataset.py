@@ -296,8 +296,8 @@ def _check_crashes(path: Path, record: StudyRecord) -> None:
         raise _differs(path, str(error)) from error
     for row, crashed in zip(record.rides, found, strict=True):
         if row.crashed != crashed:
-            how = "a crash" if row.crashed else "no crash"
-            raise _differs(path, f"it says {how} of ride {row.number}, which is wrong")
+            how = "crashes, but does not" if row.crashed else "does not crash, but does"
+            raise _differs(path, f"it says that ride {row.number} {how}")
 
 
 def _pieces(

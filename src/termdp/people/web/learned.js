@@ -8,6 +8,7 @@ const LOOK_MS = 60_000; // a round may finish while somebody rides
 const counted = (stops) => (stops === 1 ? "one stop" : `${stops} stops`);
 
 function inWords({ stops, yours }) {
+  if (stops === 1 && yours) return "The driver on this page has learned from you: your stop is the only one in this study.";
   if (yours) return `The driver on this page has learned from you: from ${counted(stops)} in this study, ${yours} of them yours.`;
   return `The driver on this page has learned from ${counted(stops)} in this study.`;
 }
