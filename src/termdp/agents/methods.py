@@ -233,7 +233,7 @@ METHODS: dict[str, Method] = {
         "RIFT: unobserved PG first, then r − k·stop − β·KL to it",
         stop_penalty=1.0,
         kl_penalty=0.01,
-        unobserved_share=0.5,
+        unobserved_share=0.25,
     ),
     "ppo_lagrangian": _vary(
         _CONSTRAINED,
@@ -247,7 +247,10 @@ METHODS: dict[str, Method] = {
         _TERMPG, "TraCeS: a GRU's survival per step as discount", cost_memory="gru"
     ),
     "traces_lagrangian": _vary(
-        _CONSTRAINED, "TraCeS: PPO-Lagrangian on the GRU's survival", cost_memory="gru"
+        _CONSTRAINED,
+        "TraCeS: PPO-Lagrangian on the GRU's survival",
+        cost_memory="gru",
+        stop_rate_target=0.7,
     ),
 }
 

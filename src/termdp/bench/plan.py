@@ -275,7 +275,7 @@ def _cells_of(
         spec = dataclasses.replace(base, method=row.method, numbers=numbers)
         method = spec.resolved_method()
         looks_back = method.learner_window(window)
-        suited = suited_numbers(env, base)
+        suited = suited_numbers(env, spec)
         config = make_config(base.preset, shape, looks_back, numbers=suited)
         config = config.for_method(method)
         learner_window = looks_back if method.learns_costs else None

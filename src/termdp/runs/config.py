@@ -133,6 +133,8 @@ FAST_ON_VECTORS: dict[str, Any] = {
     "cost_rate_decay_steps": 300,
     "cost_segments_per_step": 16,
 }
+# For methods that score whole episodes. Chosen on seeds 0 to 3 (docs/rivals.md).
+FAST_ON_EPISODES: dict[str, Any] = {"cost_learning_rate": 1e-3}
 # Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
 PAPER: dict[str, Any] = {
     "num_envs": 8,

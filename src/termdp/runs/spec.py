@@ -28,6 +28,7 @@ from termdp.runs.config import (
     ALGORITHMS,
     COST_NUMBERS,
     COST_PREFIX,
+    FAST_ON_EPISODES,
     METHOD_NUMBERS,
     NUMBERS,
     TrainConfig,
@@ -442,7 +443,7 @@ def make_job(
 
 
 def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
-    """A run's numbers, and those that its environment adds to the preset `fast`.
+    """A run's numbers, and those that its environment and method add to `fast`.
 
     An environment chooses a cost network together with what it sees. A user who chooses
     another network gets nothing of that.
@@ -459,7 +460,9 @@ def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
     network = COST_PREFIX + "network"
     if spec.numbers.get(network, suited.get(network)) != suited.get(network):
         suited = {}
-    return {**suited, **spec.numbers}
+    scores_episodes = spec.resolved_method().cost_memory != "window"
+    of_method = FAST_ON_EPISODES if spec.preset == "fast" and scores_episodes else {}
+    return {**suited, **of_method, **spec.numbers}
 
 
 def _gymnasium_job(
@@ -493,7 +496,7 @@ def _gymnasium_job(
         if method.learns_costs
         else None,
         algorithm or spec.algorithm,
-        {"num_envs": copies, "rollout_steps": steps} | spec.numbers,
+        {"num_envs": copies, "rollout_steps": steps} | suited_numbers(source, spec),
     ).for_method(method)
     return Job(
         env=source,
