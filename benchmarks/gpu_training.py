@@ -1,8 +1,9 @@
 """Steps per second on an accelerator, and how far that is from the card's limit.
 
     python benchmarks/gpu_training.py [--runs 60] [--steps 1000000] [--paper-steps 102400]
+    python benchmarks/gpu_training.py --env backseat --set cost_num_steps=8 --paper-steps 0
 
-`pg` and TermPG on Breakout: many runs side by side with the preset `fast`, then one and
+`pg` and TermPG on Breakout, or another grid: many runs side by side with the preset `fast`, then one and
 three with `paper`. The floor is the time of the matrix products alone at the card's fp32
 peak. Compilation is timed apart, and the first two chunks are not timed. Prints one line
 of JSON per row, then TermPG's time divided by `pg`'s. Needs no more than JAX, Flax,
@@ -48,9 +49,10 @@ def flops_per_step(config, shape, num_actions, learns_costs):
     return total
 
 
-def measure(method, runs, steps, preset):
+def measure(env, method, runs, steps, preset, numbers):
     """Train runs of a method that differ only in their seed."""
-    spec = RunSpec("breakout", method, steps=steps, seeds=runs, preset=preset)
+    numbers = {} if method == "pg" else numbers
+    spec = RunSpec(env, method, steps, runs, preset=preset, numbers=numbers)
     job = make_job(spec)
     chunks = []
     runner = Runner(TrainProgram(job), on_progress=chunks.append, advise=False)
@@ -62,6 +64,7 @@ def measure(method, runs, steps, preset):
     done, seconds = (last.step - first.step) * runs, last.seconds - first.seconds
     row = {
         "preset": preset,
+        "env": env,
         "method": method,
         "runs": runs,
         "steps": done,
@@ -80,18 +83,23 @@ def measure(method, runs, steps, preset):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--env", default="breakout")
+    parser.add_argument("--set", nargs="*", default=[], help="TermPG's name=number")
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--paper-steps", type=int, default=102_400)
     args = parser.parse_args()
+    numbers = {k: json.loads(v) for k, v in (given.split("=") for given in args.set)}
     for preset, runs, steps in (
         ("fast", args.runs, args.steps),
         ("paper", 1, args.paper_steps),
         ("paper", 3, args.paper_steps),
     ):
+        if not steps:
+            continue
         seconds = {}
         for method in ("pg", "termpg"):
-            row = measure(method, runs, steps, preset)
+            row = measure(args.env, method, runs, steps, preset, numbers)
             seconds[method] = row["run_s"]
             print(json.dumps(row), flush=True)
         ratio = seconds["termpg"] / seconds["pg"]

@@ -3,7 +3,7 @@
 A table names its source in a comment before it:
 
     <!-- numbers: results/methods_1m -->           runs of these folders, one or several
-    <!-- numbers: results/paper_preset | results/paper_preset_ignored -->    of either
+    <!-- numbers: results/growth_1m | results/growth_3m -->    of either
     <!-- numbers: elsewhere: WHERE AND WHY -->     not from results/; nothing is compared
 
 Rows and columns are known by their names: a method, an environment. Words in a cell's
@@ -33,7 +33,10 @@ TOGETHER = {
         str(path.parent.relative_to(ROOT))
         for path in sorted((ROOT / name).glob("*/manifest.json"))
     ]
-    for name in ("results/methods_1m", "results/hard_3m")
+    for name in (
+        *("results/methods_1m", "results/hard_3m", "results/paper_preset"),
+        *(f"results/growth_{millions}m" for millions in (1, 3, 10, 30)),
+    )
 }
 # What documents call things, where reports have longer names.
 OTHER_NAMES = {"Backseat coins": "backseat", "passenger": "backseat_passenger"}
@@ -86,7 +89,7 @@ class Source:
         """Environments that some words name."""
         named = {column_name(c): c for c in self.results.columns} | OTHER_NAMES
         named |= {c.removesuffix(" hard"): d for c, d in named.items() if " hard" in c}
-        plain = words.replace(" ▲", "").strip("* ")
+        plain = words.replace(" ▲", "").strip("* ").rpartition(": ")[2]
         return {named[plain]} & {*self.results.columns} if plain in named else set()
 
     def rows(self, words):
@@ -97,7 +100,7 @@ class Source:
         named |= {
             METHOD_NAMES[row]: row for row in self.results.rows if row in METHOD_NAMES
         }
-        found = named.get(words.strip("* "))
+        found = named.get(words.strip("* ").partition(": ")[0])
         return {found} & {*self.results.rows} if found else set()
 
     @functools.cached_property
