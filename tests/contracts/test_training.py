@@ -46,11 +46,6 @@ TINY = tiny(filters=4, lstm_size=4, costs={"filters": 2, "buffer_steps": 128})
 ITERATIONS = 2
 
 
-def with_network(kind):
-    costs = dataclasses.replace(TINY.costs, network=kind)
-    return dataclasses.replace(TINY, network=kind, costs=costs)
-
-
 def counter():
     env = termdp.observe(Counter(), termdp.Observer(action_is_cost, window=3, bias=4.0))
     return env, env.default_params.replace(game_over_at=7)
@@ -222,23 +217,6 @@ def test_continuous_actions_of_a_gymnax_environment(tmp_path):
     assert buffer.shape[-1] == 1
     assert buffer.dtype == np.float32
     assert len(np.unique(buffer)) > 32
-
-
-def test_grid_network(tmp_path):
-    result = termdp.train(
-        "breakout", "termpg", steps=64, config=with_network("grid"), window=5
-    )
-    assert all(np.isfinite(row["value_loss"]) for row in result.rows)
-    assert result.summary["env"] == "breakout"
-
-
-@pytest.mark.slow
-def test_image_network():
-    result = termdp.train(
-        "breakout", "termpg", steps=32, config=with_network("image"), window=5
-    )
-    assert math.isfinite(result.rows[0]["value_loss"])
-    assert math.isfinite(result.rows[0]["cost_loss"])
 
 
 def test_a_bare_environment_is_refused():

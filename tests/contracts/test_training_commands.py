@@ -113,5 +113,7 @@ def test_the_papers_preset_trains(tmp_path):
     summary = json.loads((out / "summary.json").read_text())
     assert summary["preset"] == "paper"
     assert summary["seeds"][0]["return_mean"] is not None
+    (row,) = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+    assert np.isfinite([row["value_loss"], row["cost_loss"]]).all()
     config = json.loads((out / "config.json").read_text())
     assert "paper" in json.dumps(config)

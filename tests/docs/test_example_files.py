@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import termdp
+from termdp import cli
 from termdp.agents import ppo
 from termdp.agents.distributions import Discrete
 from termdp.agents.update import Examples
@@ -160,8 +161,15 @@ def test_observed_cartpole():
 
 
 @pytest.mark.slow
-def test_passenger_study(tmp_path):
-    found = example("passenger_study").main(
+def test_passenger_study(tmp_path, capsys, monkeypatch):
+    study = example("passenger_study")
+
+    def in_this_process(*words):
+        cli.main([str(word) for word in words])
+        return capsys.readouterr().out
+
+    monkeypatch.setattr(study, "termdp", in_this_process)
+    found = study.main(
         tmp_path / "study",
         rides=40,
         stops=20,

@@ -20,7 +20,7 @@ SETTINGS = (
 )
 IS_LONG = "TERMDP_LONG_TESTS" in os.environ
 LONG = (["--steps", "3000"], ["rate_decay_steps=1000"], 0.8)
-SHORT = (["--steps", "1200"], ["rate_decay_steps=400", "members=1"], 0.7)
+SHORT = (["--steps", "800"], ["rate_decay_steps=250", "members=1"], 0.7)
 
 
 def test_costs_of_single_steps_are_found():

@@ -243,5 +243,5 @@ def test_an_agent_trains_under_a_fitted_observer(tmp_path):
     columns = Columns(tuple(f"o{i}" for i in range(22)), ("item",), items)
     path = tmp_path / "x.safetensors"
     save_observer(path, linear(columns), {})
-    result = termdp.train("recommender", "termpg", steps=2048, observer=path)
+    result = termdp.train("recommender", "pg", steps=2048, observer=path)
     assert np.isfinite(result.agent().predict(np.zeros(22), deterministic=True)[0])

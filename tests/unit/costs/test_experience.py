@@ -24,8 +24,10 @@ def test_only_the_channels_that_are_seen_are_kept(keep, key):
     actions = jnp.zeros((ROWS, ENVS), jnp.int32)
     labels = jnp.full((ROWS, ENVS), STOPPED, jnp.int8)
     starts = jnp.ones((ROWS, ENVS), bool)
-    kept = experience.add(key, kept, obs, actions, starts, labels, config)
+    add = jax.jit(experience.add, static_argnums=6)
+    kept = add(key, kept, obs, actions, starts, labels, config)
     draw, _ = experience.way_to_draw(kept, jnp.int32(WINDOW), config)
-    drawn = unpack(draw(key).obs, *experience.form_of(kept)).reshape(-1, 18)
+    seen = jax.jit(draw)(key).obs
+    drawn = unpack(seen, *experience.form_of(kept)).reshape(-1, 18)
     there = np.asarray(obs[..., :2]).reshape(-1, 18)
     assert {tuple(row) for row in np.asarray(drawn)} <= {tuple(row) for row in there}
