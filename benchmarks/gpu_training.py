@@ -1,13 +1,14 @@
 """Steps per second on an accelerator, and how far that is from the card's limit.
 
     python benchmarks/gpu_training.py [--runs 60] [--steps 1000000] [--paper-steps 102400]
-    python benchmarks/gpu_training.py --env backseat --set cost_num_steps=8 --paper-steps 0
+    python benchmarks/gpu_training.py --env backseat --set cost_num_steps=8
 
-`pg` and TermPG on Breakout, or another grid: many runs side by side with the preset `fast`, then one and
-three with `paper`. The floor is the time of the matrix products alone at the card's fp32
-peak. Compilation is timed apart, and the first two chunks are not timed. Prints one line
-of JSON per row, then TermPG's time divided by `pg`'s. Needs no more than JAX, Flax,
-Optax, SciPy, Gymnasium, safetensors, msgspec and Rich.
+`pg` and TermPG on Breakout, or on another grid: many runs side by side with the preset
+`fast`, then one and three with `paper` (`--paper-steps 0` leaves these out). The floor is
+the time of the matrix products alone at the card's fp32 peak. Compilation is timed apart,
+and the first two chunks are not timed. Prints one line of JSON per row, then TermPG's
+time divided by `pg`'s. Needs no more than JAX, Flax, Optax, SciPy, Gymnasium,
+safetensors, msgspec and Rich.
 """
 
 import argparse

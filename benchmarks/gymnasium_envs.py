@@ -2,6 +2,7 @@
 
     python benchmarks/gymnasium_envs.py --out results/gymnasium_envs.json
     python benchmarks/gymnasium_envs.py --envs cartpole --steps-scale 0.1
+    python benchmarks/gymnasium_envs.py --envs half_cheetah_torque --set stop_weight=1
 
 CartPole, LunarLander (Box2D), HalfCheetah (MuJoCo) and highway-env, all with the
 preset's numbers. The file has for each environment and method: the mean return of the
@@ -103,8 +104,10 @@ WORLDS = {
 }
 
 
-def run(name: str, method: str, seeds: range, scale: float) -> list[dict[str, Any]]:
-    """The summaries of all seeds."""
+def run(
+    name: str, method: str, seeds: range, scale: float, numbers: dict[str, float]
+) -> list[dict[str, Any]]:
+    """The summaries of all seeds; the numbers are TermPG's."""
     world = WORLDS[name]
     observer = termdp.Observer(world.cost, window=world.window, bias=world.bias)
     result = termdp.train(
@@ -116,6 +119,7 @@ def run(name: str, method: str, seeds: range, scale: float) -> list[dict[str, An
         observer=observer,
         on_progress=False,
         **world.numbers,
+        **(numbers if method == "termpg" else {}),
     )
     assert result.summary is not None
     return list(result.summary["seeds"])
@@ -130,10 +134,12 @@ def interval(values: list[float]) -> dict[str, float]:
     }
 
 
-def measured(name: str, seeds: range, scale: float) -> dict[str, Any]:
+def measured(
+    name: str, seeds: range, scale: float, numbers: dict[str, float]
+) -> dict[str, Any]:
     """Both methods on one environment."""
     began = time.perf_counter()
-    rows = {method: run(name, method, seeds, scale) for method in METHODS}
+    rows = {method: run(name, method, seeds, scale, numbers) for method in METHODS}
     returns = {m: [row["return_mean"] for row in rows[m]] for m in METHODS}
     pairs = zip(returns["termpg"], returns["pg"], strict=True)
     return {
@@ -161,6 +167,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=SEED, help="the first of the seeds")
     parser.add_argument("--steps-scale", type=float, default=1.0)
+    parser.add_argument("--set", nargs="*", default=[], help="TermPG's name=number")
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
     print(
@@ -171,8 +178,9 @@ def main() -> None:
     if args.out is not None and args.out.exists():
         results = json.loads(args.out.read_text())
     seeds = range(args.seed, args.seed + args.seeds)
+    numbers = {k: float(v) for k, v in (given.split("=") for given in args.set)}
     for name in args.envs:
-        results[name] = found = measured(name, seeds, args.steps_scale)
+        results[name] = found = measured(name, seeds, args.steps_scale, numbers)
         stops = ", ".join(f"{found['stop_rate'][m]:.0%}" for m in METHODS)
         each = " | ".join(shown(found["return"][m]) for m in METHODS)
         print(

@@ -19,6 +19,7 @@ class MethodParams:
         knows_costs: 1 where that is the true one.
         dynamic_discount: 1 where the discount is multiplied by the chance of no stop.
         discount: the constant.
+        stop_weight: β, how much a stop counts as an end beside its probability.
         stop_bootstraps: 1 where a stopped step bootstraps from the state that follows.
         game_over_bootstraps: 1 where even the game's end does.
         stop_penalty: p.
@@ -38,6 +39,7 @@ class MethodParams:
     knows_costs: jax.Array
     dynamic_discount: jax.Array
     discount: jax.Array
+    stop_weight: jax.Array
     stop_bootstraps: jax.Array
     game_over_bootstraps: jax.Array
     stop_penalty: jax.Array
@@ -71,6 +73,7 @@ def method_params(method: Method, window: int) -> MethodParams:
         knows_costs=jnp.float32(method.knows_costs),
         dynamic_discount=jnp.float32(method.dynamic_discount),
         discount=jnp.float32(method.discount),
+        stop_weight=jnp.float32(method.stop_weight),
         stop_bootstraps=jnp.float32(method.handles_ends != "cut"),
         game_over_bootstraps=jnp.float32(method.handles_ends == "ignored"),
         stop_penalty=jnp.float32(method.stop_penalty),

@@ -56,6 +56,13 @@ class Method:
         "over. None: expected with the dynamic discount, cut without.",
         choices=END_HANDLINGS,
     )
+    stop_weight: float = number(
+        0.0,
+        "β in discount × ((1 − β)·(1 − ρ) + β·[not stopped]): how much a stop counts as "
+        "an end, beside the learned probability. For costs that are hard to learn.",
+        least=0,
+        most=1,
+    )
     stop_penalty: float = number(0.0, "p, subtracted from the reward on a stop.")
     cost_penalty: float = number(0.0, "α in r − α·C, where C is the accumulated cost.")
     bonus: float = number(0.0, "α in r + α·U(C), a bonus for uncertain costs.")
@@ -277,6 +284,8 @@ def unused_numbers(method: Method) -> dict[str, str]:
         unused |= dict.fromkeys(alone, "it has one cost network only")
     if not method.constrained:
         unused |= dict.fromkeys(OF_CONSTRAINTS, "it has no multiplier")
+    if not method.dynamic_discount:
+        unused["stop_weight"] = "its discount is constant"
     return unused
 
 

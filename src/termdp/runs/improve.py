@@ -225,8 +225,13 @@ def step_discounts(
     1 − ρ(z_t) is the dynamic discount of section 4.2, arXiv:2205.15376. A truncation
     always bootstraps. A stop does, unless the method cuts there. The game's own end never
     does, except for methods that ignore all ends.
+
+    With a weight β, γ_t = discount × ((1 − β)·(1 − ρ(z_t)) + β·[not stopped]). Its mean
+    is the same if ρ is right, for any β. If ρ is wrong, β of the truth is left.
     """
     survival = _survival(method_params, rollout, fresh)
+    weight = method_params.stop_weight
+    survival = (1.0 - weight) * survival + weight * ~rollout.stopped
     dynamic = jnp.where(method_params.dynamic_discount > 0, survival, 1.0)
     discounts = method_params.discount * dynamic
     discounts = jnp.where(

@@ -17,6 +17,7 @@ class Numbers(TypedDict, total=False):
     leak: float | None
     discount: float | None
     end_handling: str | None
+    stop_weight: float
     stop_penalty: float
     cost_penalty: float
     bonus: float

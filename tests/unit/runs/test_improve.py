@@ -73,6 +73,26 @@ def test_discounts_by_hand(method, handling, discount, kept):
         np.testing.assert_allclose(found[0], discount * np.array(kept), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("weight", "gamma", "gamma_if_stopped"),
+    # (1 − β)·0.6 + β, and (1 − β)·0.6
+    [(0.0, 0.6, 0.6), (0.25, 0.7, 0.45), (1.0, 1.0, 0.0)],
+)
+def test_a_stop_counts_as_an_end_by_its_weight(weight, gamma, gamma_if_stopped):
+    termpg = find_method("termpg", discount=1.0, stop_weight=weight)
+    found = step_discounts(method_params(termpg, 30), played(), fresh())
+    expected = [gamma, 0, gamma_if_stopped, gamma]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+    # If 0.6 is right, the mean over stops is 0.6 for every weight.
+    mean = 0.6 * gamma + 0.4 * gamma_if_stopped
+    np.testing.assert_allclose(mean, 0.6, rtol=1e-6)
+
+
+def test_a_constant_discount_has_no_weight():
+    with pytest.raises(ValueError, match="got stop_weight: its discount is constant"):
+        find_method("termpg_fixed_discount", stop_weight=0.5)
+
+
 def test_nobody_knows_the_truth_of_a_rollout_from_outside():
     unknown = dataclasses.replace(played(), truth=None)
     termpg = method_params(find_method("termpg", discount=1.0), 30)
