@@ -53,7 +53,7 @@ def flops_per_step(config, shape, num_actions, learns_costs):
 def measure(env, method, runs, steps, preset, numbers):
     """Train runs of a method that differ only in their seed."""
     numbers = {} if method == "pg" else numbers
-    spec = RunSpec(env, method, steps, runs, preset=preset, numbers=numbers)
+    spec = RunSpec(env, method, steps=steps, seeds=runs, preset=preset, numbers=numbers)
     job = make_job(spec)
     chunks = []
     runner = Runner(TrainProgram(job), on_progress=chunks.append, advise=False)

@@ -84,8 +84,9 @@ def test_a_stop_counts_as_an_end_by_its_weight(weight, gamma, gamma_if_stopped):
     expected = [gamma, 0, gamma_if_stopped, gamma]
     np.testing.assert_allclose(found[0], expected, rtol=1e-6)
     # If 0.6 is right, the mean over stops is 0.6 for every weight.
-    mean = 0.6 * gamma + 0.4 * gamma_if_stopped
-    np.testing.assert_allclose(mean, 0.6, rtol=1e-6)
+    goes_on, _, stopped, _ = found[0]
+    mean = LEARNED_SURVIVAL * goes_on + (1 - LEARNED_SURVIVAL) * stopped
+    np.testing.assert_allclose(mean, LEARNED_SURVIVAL, rtol=1e-6)
 
 
 def test_a_constant_discount_has_no_weight():

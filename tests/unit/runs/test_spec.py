@@ -100,6 +100,17 @@ def test_a_user_chooses_it_before_the_environment():
     assert _cost_network("backseat", numbers={"cost_channels": 6}) == ("columns", 6)
 
 
+def test_scorers_of_episodes_learn_more_slowly_unless_a_user_says_otherwise():
+    def rate(method, **options):
+        return make_job(
+            RunSpec("notifier", method, **options)
+        ).config.costs.learning_rate
+
+    assert rate("ct") == rate("traces") == 1e-3 < rate("termpg")
+    assert rate("ct", numbers={"cost_learning_rate": 0.5}) == 0.5
+    assert rate("ct", preset="paper") == rate("termpg", preset="paper")
+
+
 @pytest.mark.parametrize("name", ["cost_netwrok", "discount"])
 def test_an_environment_can_only_choose_what_there_is(name, monkeypatch):
     monkeypatch.setattr(BackseatDriver, "fast_numbers", {name: 1})
