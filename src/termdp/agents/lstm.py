@@ -27,7 +27,7 @@ class LSTM(nn.Module):
 
     def setup(self) -> None:
         """Weights of the inputs and of the memory."""
-        self.inputs = nn.Dense(4 * self.size)
+        self.inputs = nn.Dense(4 * self.size, bias_init=_forget_gate_open)
         self.recurrent = self.param("recurrent", _four_orthogonal, self.size)
 
     def step(self, carry: Carry, x: jax.Array) -> tuple[Carry, jax.Array]:
@@ -44,6 +44,15 @@ class LSTM(nn.Module):
 def _four_orthogonal(key: jax.Array, size: int) -> jax.Array:
     draws = [orthogonal(1.0)(one, (size, size)) for one in jax.random.split(key, 4)]
     return jnp.concatenate(draws, axis=1)
+
+
+def _forget_gate_open(
+    key: jax.Array, shape: tuple[int, ...], dtype: Any = jnp.float32
+) -> jax.Array:
+    """Zeros, but 1 for the forget gate: a new memory keeps what it has for a while."""
+    del key
+    size = shape[0] // 4
+    return jnp.zeros(shape, dtype).at[size : 2 * size].set(1.0)
 
 
 def _advance(c: jax.Array, gates: jax.Array) -> tuple[Carry, Any]:

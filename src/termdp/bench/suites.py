@@ -196,18 +196,6 @@ FAIR = _distinct(
         _row("termpg_logit"),
     )
 )
-HARD = (
-    *TOP,
-    _row("pg_matched"),
-    _row("pg_0.97"),
-    _row("pg_0.995"),
-    _row("pg_0.999"),
-    _row("termpg", "termpg_discount_1", discount=1.0),
-    _row("termpg", "termpg_discount_0.97", discount=0.97),
-    _row("oracle"),
-    _row("oracle", "oracle_discount_1", discount=1.0),
-    _row("oracle", "oracle_discount_0.97", discount=0.97),
-)
 WINDOWS = (
     *REFERENCE,
     _row("termpg", "termpg_window_0.25", window_factor=0.25),
@@ -217,6 +205,13 @@ WINDOWS = (
 )
 
 EVERY_METHOD = _distinct([_row(name) for name in METHODS])
+HARD = (
+    *EVERY_METHOD,
+    _row("termpg", "termpg_discount_1", discount=1.0),
+    _row("termpg", "termpg_discount_0.97", discount=0.97),
+    _row("oracle", "oracle_discount_1", discount=1.0),
+    _row("oracle", "oracle_discount_0.97", discount=0.97),
+)
 RIVALS = (
     _row("pg"),
     _row("pg_0.97"),

@@ -135,6 +135,9 @@ FAST_ON_VECTORS: dict[str, Any] = {
 }
 # For methods that score whole episodes. Chosen on seeds 0 to 3 (docs/rivals.md).
 FAST_ON_EPISODES: dict[str, Any] = {"cost_learning_rate": 1e-3}
+# For policies with a memory, whose minibatches are whole sequences: of 4 each, gradients
+# are too noisy for an LSTM. Chosen on seeds 0 to 3 (docs/results_ablations.md).
+FAST_ON_SEQUENCES: dict[str, Any] = {"num_minibatches": 4}
 # Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
 PAPER: dict[str, Any] = {
     "num_envs": 8,

@@ -29,6 +29,7 @@ from termdp.runs.config import (
     COST_NUMBERS,
     COST_PREFIX,
     FAST_ON_EPISODES,
+    FAST_ON_SEQUENCES,
     METHOD_NUMBERS,
     NUMBERS,
     TrainConfig,
@@ -460,9 +461,17 @@ def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
     network = COST_PREFIX + "network"
     if spec.numbers.get(network, suited.get(network)) != suited.get(network):
         suited = {}
-    scores_episodes = spec.resolved_method().cost_memory != "window"
-    of_method = FAST_ON_EPISODES if spec.preset == "fast" and scores_episodes else {}
-    return {**suited, **of_method, **spec.numbers}
+    return {**suited, **_suited_to_method(spec), **spec.numbers}
+
+
+def _suited_to_method(spec: RunSpec) -> dict[str, Any]:
+    """The numbers that a run's method adds to `fast`."""
+    if spec.preset != "fast":
+        return {}
+    method = spec.resolved_method()
+    of_episodes = FAST_ON_EPISODES if method.cost_memory != "window" else {}
+    takes_sequences = method.recurrent and spec.algorithm == "ppo"
+    return {**of_episodes, **(FAST_ON_SEQUENCES if takes_sequences else {})}
 
 
 def _gymnasium_job(
