@@ -27,17 +27,6 @@ from termdp.report.results import load
 ROOT = Path(__file__).parents[2]
 MARK = re.compile(r"<!-- numbers: (?P<source>[^>]+?) -->")
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?%?(?!\w)")
-# Sweeps that ran in parts, which `termdp report` showed together.
-TOGETHER = {
-    name: [
-        str(path.parent.relative_to(ROOT))
-        for path in sorted((ROOT / name).glob("*/manifest.json"))
-    ]
-    for name in (
-        *("results/methods_1m", "results/hard_3m", "results/paper_preset"),
-        *(f"results/growth_{millions}m" for millions in (1, 3, 10, 30)),
-    )
-}
 # What documents call things, where reports have longer names.
 OTHER_NAMES = {"Backseat coins": "backseat", "passenger": "backseat_passenger"}
 OTHER_METHODS = {
@@ -135,16 +124,27 @@ class Source:
             return
         found = self.best[column]
         yield from (found.relative.value, found.relative.low, found.relative.high)
-        theirs = self.results.values(column, found.theirs)
         for row in {found.ours, "termpg"}:
-            if not self.results.has(column, row):
-                continue
-            ours = self.results.values(column, row)
-            interval = difference(ours, theirs)
-            yield from (interval.value, interval.low, interval.high)
-            if len(ours) == len(theirs):
-                paired = mean_interval(ours - theirs)
-                yield from (paired.value, paired.half_width)
+            for other in {found.theirs, self.best_discount(column)}:
+                yield from self.of_difference(column, row, other)
+
+    def best_discount(self, column):
+        """The best PG of those that differ in their discount alone."""
+        rows = [row for row in OTHER_METHODS.values() if self.results.has(column, row)]
+        return max(
+            rows, key=lambda row: self.results.values(column, row).mean(), default=None
+        )
+
+    def of_difference(self, column, row, other):
+        """What is said of one method against another."""
+        if other is None or not self.results.has(column, row):
+            return
+        ours, theirs = (self.results.values(column, name) for name in (row, other))
+        interval = difference(ours, theirs)
+        yield from (interval.value, interval.low, interval.high)
+        if len(ours) == len(theirs):
+            paired = mean_interval(ours - theirs)
+            yield from (paired.value, paired.half_width)
 
     def of_row(self, row):
         """What is said of a method over all environments."""
@@ -186,8 +186,7 @@ def published_numbers(*labels):
 
 @functools.cache
 def source_of(names):
-    lists = (TOGETHER.get(name, [name]) for name in names.split())
-    return Source([folder for folders in lists for folder in folders])
+    return Source(names.split())
 
 
 def sources_of(words):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from sourced_numbers import MARK, ROOT, TOGETHER, agrees, wrong_numbers
+from sourced_numbers import MARK, ROOT, agrees, wrong_numbers
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("results*.md"))]
 
@@ -18,8 +18,7 @@ def test_the_sources_have_manifests():
     for page in PAGES:
         for source in MARK.findall(page.read_text()):
             for name in re.findall(r"results/\w+", source):
-                for folder in TOGETHER.get(name, [name]):
-                    assert (ROOT / folder / "manifest.json").is_file(), folder
+                assert (ROOT / name / "manifest.json").is_file(), name
 
 
 def test_a_wrong_number_is_found(tmp_path):

@@ -304,7 +304,13 @@ def read_curves(path: Path) -> dict[RunKey, Curve]:
 
 def pack(path: Path) -> None:
     """Put all complete runs into two files, small enough for a repository."""
-    records, curves = read_records(path), read_curves(path)
+    write_packed(path, read_records(path), read_curves(path))
+
+
+def write_packed(
+    path: Path, records: list[dict[str, Any]], curves: dict[RunKey, Curve]
+) -> None:
+    """Write `results.json` and `curves.parquet`; nothing if there are no curves."""
     keys = [key for key in map(key_of, records) if key in curves]
     if not keys:
         return

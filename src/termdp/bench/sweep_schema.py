@@ -67,6 +67,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked: dict[Cell, Seeds] = {}
     seed: Seed = 0
     note: Words = ""
+    commits_of: dict[Cell, list[Name]] = {}  # of folders that were gathered from parts
 
 
 class RunFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -52,6 +52,8 @@ class Args:
     """Run only what the folder lacks."""
     runs_per_job: int | None = None
     """At most this many runs per compiled program; all that fit unless given."""
+    gather: tuple[Path, ...] = ()
+    """Run nothing: put the results of these folders together in OUT."""
     agents: bool = False
     """Also keep the agents of the first seed in OUT/agents, for termdp.load."""
     json: bool = False
@@ -62,6 +64,9 @@ def run(args: Args) -> None:
     """Plan, run and save; exit with code 1 if a job failed."""
     if args.list:
         _show_suites(args)
+        return
+    if args.gather:
+        _gather(args)
         return
     if args.suite is None:
         raise ValueError("expected a suite (termdp bench paper), or --list")
@@ -107,6 +112,30 @@ def run(args: Args) -> None:
     _tell(args, out, outcome, len(finished))
     if outcome.failures:
         sys.exit(1)
+
+
+def _gather(args: Args) -> None:
+    from termdp.bench.gather import gather
+    from termdp.pages import counted
+
+    only = Args(gather=args.gather, out=args.out, json=args.json)
+    if args.out is None or args != only:
+        raise ValueError(
+            "expected --gather with --out and nothing else: termdp bench --gather "
+            "results/part1 results/part2 --out results/whole"
+        )
+    found = gather(args.gather, args.out)
+    if args.json:
+        print(json.dumps({"out": str(args.out), **vars(found)}, indent=2))
+        return
+    print(f"{counted(found.runs, 'run')} in {args.out}")
+    if found.repeated:
+        print(f"{counted(found.repeated, 'run')} left out: an earlier folder has them")
+    if found.outdated:
+        print(
+            f"{counted(found.outdated, 'run')} left out: an earlier folder has their "
+            "method and environment with other settings"
+        )
 
 
 def _plan(args: Args, suite: str) -> Any:
