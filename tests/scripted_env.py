@@ -44,3 +44,19 @@ class Scripted(gymnasium.Env):
 
     def render(self):
         return np.full((40, 60, 3), 10 * (self.time % 20), np.uint8)
+
+
+class Broken(Scripted):
+    """Raises, or gives NaN: `what` is `raise`, `seen` or `reward`."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.what = what
+
+    def step(self, action):
+        if self.what == "raise":
+            raise RuntimeError("the arm is stuck")
+        seen, *rest = super().step(action)
+        if self.what == "reward":
+            rest[0] = np.nan
+        return (seen * np.nan if self.what == "seen" else seen), *rest

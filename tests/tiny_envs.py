@@ -1,12 +1,12 @@
 """Environments small enough to work out by hand."""
 
-from typing import ClassVar
-
-import gymnasium
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 from gymnax.environments import environment, spaces
+
+from gym_counter import GymCounter
+
+__all__ = ["Counter", "CounterParams", "CounterState", "GymCounter", "action_is_cost"]
 
 
 @struct.dataclass
@@ -49,32 +49,6 @@ class Counter(environment.Environment):
 
     def observation_space(self, params):
         return spaces.Box(0.0, 1e6, (2,), jnp.float32)
-
-
-class GymCounter(gymnasium.Env):
-    """The same game for Gymnasium."""
-
-    metadata: ClassVar[dict] = {"render_modes": []}
-
-    def __init__(self, game_over_at: int = 1000, limit: int = 1000):
-        self.observation_space = gymnasium.spaces.Box(0.0, 1e6, (2,), np.float32)
-        self.action_space = gymnasium.spaces.Discrete(3)
-        self.game_over_at, self.limit = game_over_at, limit
-        self.time = self.total = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time = self.total = 0
-        return self._observation(), {}
-
-    def step(self, action):
-        self.time += 1
-        self.total += int(action)
-        game_over, truncated = self.time >= self.game_over_at, self.time >= self.limit
-        return self._observation(), 1.0, game_over, truncated, {}
-
-    def _observation(self):
-        return np.array([self.time, self.total], np.float32)
 
 
 def action_is_cost(observation, action):

@@ -1,6 +1,7 @@
 """Means and differences of means with Student's t intervals at 95%.
 
 The library computes them only here: for reports, evaluation and the tabular part.
+`scipy.stats` is imported on first use: it takes as long as all else that a server needs.
 """
 
 import dataclasses
@@ -8,7 +9,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 LEVEL = 0.95
 
@@ -45,6 +45,8 @@ def mean_band(values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     The ends are NaN if only one seed is known.
     """
+    from scipy import stats
+
     known = np.ma.masked_invalid(np.asarray(values, float))
     count = np.asarray(known.count(axis=0))
     mean = np.ma.filled(known.mean(axis=0), np.nan)
@@ -55,6 +57,8 @@ def mean_band(values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def difference(ours: ArrayLike, theirs: ArrayLike) -> Interval:
     """Difference of two means with Welch's t interval: honest for five seeds."""
+    from scipy import stats
+
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
     with warnings.catch_warnings():
         # Samples without spread are fine here: their difference is certain.

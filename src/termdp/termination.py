@@ -8,7 +8,6 @@ min(w, t) steps only. (Appendix B of the paper leaves out the present cost and b
 package follows section 2.)
 """
 
-from functools import partial
 from numbers import Integral
 
 import jax
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 # Streams of at most this many steps are summed window by window.
-SHORT = 256
+SHORT = 128
 
 Number = float | int | jax.Array | np.ndarray
 
@@ -30,9 +29,9 @@ def window_sums(
 
     Sums are never subtracted from each other: after some large costs, a difference of
     prefix sums would have lost all its digits. Short streams are summed window by
-    window, which is one small operation to compile. Long ones are cut into blocks of
-    `window` steps. Any window spans at most two blocks: it is the end of one plus the
-    beginning of the next, in O(T) work.
+    window, which is one small operation to compile. In long ones, sums of 1, 2, 4, …
+    steps are each made of two of the sums before. A window is put together from those
+    that add up to its length, in O(T log T) work.
 
     Args:
         costs: c_t, `[T, ...]`, time first.
@@ -65,16 +64,10 @@ def window_sums(
     window = jnp.clip(jnp.asarray(window, jnp.int32), 1, costs.shape[0])
     is_start = starts | (steps == 0)
     episode_start = jax.lax.cummax(jnp.where(is_start, steps, 0), axis=0)
-    window_start = jnp.maximum(steps - window + 1, episode_start)
     if costs.shape[0] <= SHORT:
-        return _direct_sums(costs, window_start)
+        return _direct_sums(costs, jnp.maximum(steps - window + 1, episode_start))
 
-    block_start = steps - steps % window
-    from_block_start = _running_sums(costs, is_start | (steps == block_start))
-    to_block_end = _running_sums(costs, (steps + 1) % window == 0, reverse=True)
-    reaches_back = window_start < block_start
-    earlier = jnp.take_along_axis(to_block_end, window_start, axis=0)
-    return from_block_start + jnp.where(reaches_back, earlier, 0)
+    return _doubled_sums(costs, window, steps - episode_start)
 
 
 def stop_probability(window_cost: Number, bias: Number) -> jax.Array:
@@ -98,18 +91,23 @@ def _direct_sums(costs: jax.Array, window_start: jax.Array) -> jax.Array:
     return jnp.sum(jnp.where(inside, costs[None], 0), axis=1)
 
 
-def _running_sums(
-    values: jax.Array, restarts: jax.Array, reverse: bool = False
-) -> jax.Array:
-    """Cumulative sums along axis 0 that start again wherever `restarts` is true."""
+def _doubled_sums(costs: jax.Array, window: jax.Array, before: jax.Array) -> jax.Array:
+    """The same from sums of 1, 2, 4, … steps; `before` counts steps of the episode."""
+    ending_here = costs  # sums of `size` steps, or of all since the episode's start
+    total = jnp.zeros_like(costs)
+    for place in range(costs.shape[0].bit_length()):
+        size = 1 << place
+        # What ended `size` steps ago adds to what began after it.
+        goes_on = before >= size
+        earlier = jnp.where(goes_on, _later(total, size), 0)
+        is_part = (window >> place) & 1 == 1
+        total = jnp.where(is_part, ending_here + earlier, total)
+        ending_here += jnp.where(goes_on, _later(ending_here, size), 0)
+    return total
 
-    def combine(
-        left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]
-    ) -> tuple[jax.Array, jax.Array]:
-        left_sum, left_restarts = left
-        right_sum, right_restarts = right
-        total = jnp.where(right_restarts, right_sum, left_sum + right_sum)
-        return total, left_restarts | right_restarts
 
-    scan = partial(jax.lax.associative_scan, combine, reverse=reverse)
-    return scan((values, restarts))[0]
+def _later(values: jax.Array, steps: int) -> jax.Array:
+    """Values moved to a later step, zeros before them."""
+    rest = [(0, 0, 0)] * (values.ndim - 1)
+    nothing = jnp.zeros((), values.dtype)
+    return jax.lax.pad(values, nothing, [(steps, -steps, 0), *rest])

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from browser_visitor import difference_of_pixels
+from browser_visitor import DEAD_MS, difference_of_pixels
 from termdp.people.driving.drivers import random_driver, scripted_driver
 from termdp.people.driving.rides import game, record_many, replay
 from termdp.people.driving.track import ride_data
@@ -14,6 +14,7 @@ from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 from termdp.render.backseat import draw, moves
 
+RIDE_MS = 1000  # 40 steps of 50 ms, twice as fast
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 
@@ -28,10 +29,10 @@ def state(visitor, name):
     visitor.page.wait_for_selector(f"body[data-state={name}]")
 
 
-def reviewing(visit, name):
+def reviewing(visit, name, hurried=False):
     """A visitor in the middle of a slow ride on the Review page."""
-    visitor = visit()
-    visitor.join(name)
+    visitor = visit(hurried=hurried)
+    visitor.sign_in(name)
     visitor.open("/review?speed=0.25")
     visitor.page.click("#start")
     state(visitor, "playing")
@@ -64,14 +65,14 @@ def test_joining_needs_consent_and_works_once(visit, server):
 
 
 def test_drive_a_round(visit, server):
-    visitor = visit()
-    visitor.join("driver")
+    visitor = visit(hurried=True)
+    visitor.sign_in("driver")
     visitor.open("/drive?speed=4")
     visitor.page.keyboard.press("Space")
     for key in ("ArrowLeft", "ArrowRight", "d", "a"):
         visitor.page.keyboard.press(key)
-        visitor.page.wait_for_timeout(60)
-    visitor.page.wait_for_selector("body[data-outcome]", timeout=60_000)
+        visitor.wait(60)
+    visitor.wait_for("body[data-outcome]")
     outcome = json.loads(visitor.page.get_attribute("body", "data-outcome"))
     here, there = outcome["here"], outcome["server"]
     assert here["crashed"] and there["crashed"]
@@ -83,7 +84,7 @@ def test_drive_a_round(visit, server):
 
 def test_ride_and_stop(visit, server):
     visitor = visit()
-    visitor.join("rider")
+    visitor.sign_in("rider")
     visitor.open("/ride?speed=0.25")  # a short ride must outlast the dead time
     visitor.page.keyboard.press("Space")
     visitor.page.wait_for_selector("#stop:enabled", timeout=60_000)
@@ -104,8 +105,8 @@ def test_ride_and_stop(visit, server):
 
 
 def test_review_ten_rides(visit, server):
-    visitor = visit()
-    visitor.join("reviewer")
+    visitor = visit(hurried=True)
+    visitor.sign_in("reviewer")
     visitor.open("/review?speed=2")
     page = visitor.page
     page.keyboard.press("Enter")
@@ -115,12 +116,17 @@ def test_review_ten_rides(visit, server):
             visitor.stop()
             page.wait_for_selector("#status:has-text('Saved')")
             page.click("#chips button:has-text('too close')")
-            page.wait_for_selector("#next:enabled")
+            visitor.wait_for("#next:enabled")
         else:
+            state(visitor, "playing")
+            visitor.wait(RIDE_MS)
             state(visitor, "ended")
         if number == 1:
             page.click("#watch-again")  # look again, it is still fine
+            state(visitor, "playing")
+            visitor.wait(RIDE_MS)
             state(visitor, "ended")
+        visitor.wait(DEAD_MS)
         page.wait_for_selector("#start:enabled", state="attached")
         page.keyboard.press("Enter")
     state(visitor, "done")
@@ -155,7 +161,7 @@ def test_pause_and_speed(visit, server):
 
 def test_the_connection_is_cut_and_comes_back(visit, server):
     """The server is killed while a review runs, and started again on the same port."""
-    visitor = reviewing(visit, "patient")
+    visitor = reviewing(visit, "patient", hurried=True)
     page = visitor.page
     server.kill()
     visitor.stop()  # while nobody listens
@@ -163,10 +169,11 @@ def test_the_connection_is_cut_and_comes_back(visit, server):
     assert "Saving" in visitor.text("#status")
     assert reviews_of(server, "patient") == []
     server.start()
-    page.wait_for_selector("#status:has-text('Saved')")
+    visitor.wait_for("#status:has-text('Saved')")
     assert page.query_selector(".banner") is None
     (review,) = reviews_of(server, "patient")
     assert review.stopped
+    visitor.wait_for("#next:enabled")
     page.click("#next")  # and it goes on by itself
     state(visitor, "playing")
     visitor.stop()
@@ -189,8 +196,8 @@ def test_a_stop_survives_a_reload_while_the_connection_is_cut(visit, server):
 
 
 def test_on_a_phone(visit, server):
-    visitor = visit(**PHONE, device_scale_factor=2)
-    visitor.join("phone")
+    visitor = visit(hurried=True, **PHONE, device_scale_factor=2)
+    visitor.sign_in("phone")
     page = visitor.page
     for path in ("/", "/drive", "/ride", "/review", "/results"):
         if path == "/":
@@ -204,7 +211,7 @@ def test_on_a_phone(visit, server):
     page.wait_for_selector("#over", state="hidden")
     assert page.is_visible("#left") and page.is_visible("#right")
     page.tap("#left")
-    page.wait_for_selector("body[data-outcome]", timeout=60_000)
+    visitor.wait_for("body[data-outcome]")
     assert json.loads(page.get_attribute("body", "data-outcome"))["here"]["crashed"]
     visitor.open("/review?speed=0.25")
     page.tap("#start")
@@ -212,7 +219,7 @@ def test_on_a_phone(visit, server):
     for part in ("#canvas", "#stop"):
         box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] <= 844, f"{part} needs scrolling"
-    page.wait_for_selector("#stop[data-armed]")
+    visitor.past_dead_time()
     page.tap("#stop")
     page.wait_for_selector("#status:has-text('Saved')")
     box = page.locator("#next").bounding_box()
@@ -221,9 +228,9 @@ def test_on_a_phone(visit, server):
 
 
 def test_two_supervisors_at_once(visit, server):
-    people = [visit(), visit()]
+    people = [visit(hurried=True), visit(hurried=True)]
     for visitor, name in zip(people, ("first", "second"), strict=True):
-        visitor.join(name)
+        visitor.sign_in(name)
         visitor.open("/review?speed=0.25")
     for visitor in people:
         visitor.page.click("#start")
@@ -234,7 +241,7 @@ def test_two_supervisors_at_once(visit, server):
             visitor.stop()
         for visitor in people:
             visitor.page.wait_for_selector("#status:has-text('Saved')")
-            visitor.page.wait_for_selector("#next:enabled")
+            visitor.wait_for("#next:enabled")
             visitor.page.keyboard.press("Enter")
     store = StudyStore.open(server.db)
     shown = store.showings("comfort")

@@ -4,14 +4,14 @@ from people_server import ADMIN
 
 
 def test_a_failing_server_is_said_and_does_not_keep_one_waiting(visit):
-    visitor = visit()
-    visitor.join("unlucky")
+    visitor = visit(hurried=True)
+    visitor.sign_in("unlucky")
     visitor.open("/ride")
     page = visitor.page
     page.route("**/api/live", lambda route: route.fulfill(status=500, json={}))
     page.click("#start")
     page.wait_for_selector(".banner:has-text('The server has a problem')")
-    page.wait_for_selector("#over-title:has-text('No ride right now')")
+    visitor.wait_for("#over-title:has-text('No ride right now')")
     assert "try again in a minute" in visitor.text("#over-text")
     page.unroute("**/api/live")
     page.click("#start")
@@ -29,8 +29,8 @@ def test_no_light_flash_in_the_dark(visit):
 
 
 def test_a_chosen_film_and_its_strip_are_in_sight(visit, server):
-    rider = visit()
-    rider.join("filmed")
+    rider = visit(hurried=True)
+    rider.sign_in("filmed")
     rider.open("/review?speed=0.25")
     rider.page.click("#start")
     rider.stop()

@@ -44,7 +44,7 @@ def visit_admin(browser, server):
 
 
 def begin(visitor, name, page_name="review", speed=0.1):
-    visitor.join(name, study="bricks")
+    visitor.sign_in(name, study="bricks")
     visitor.open(f"/{page_name}?speed={speed}")
     visitor.page.click("#start")
 
@@ -58,7 +58,7 @@ def saved(visitor):
 def test_a_game_is_watched_stopped_and_taken_back(
     visit, server, bricks, page_name, options
 ):
-    visitor = visit(**options)
+    visitor = visit(hurried=True, **options)
     name = f"game-{page_name}-{len(options)}"
     begin(visitor, name, page_name)
     visitor.stop()
@@ -76,7 +76,7 @@ def test_a_game_is_watched_stopped_and_taken_back(
     assert visitor.text(button) == "Next game"
     wide = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert wide
-    page.wait_for_selector(f"{button}:not([disabled])")
+    visitor.wait_for(f"{button}:not([disabled])")
     page.click(button)
     page.wait_for_selector("body:is([data-state=playing], [data-state=riding])")
     with StudyStore.open(server.db) as store:
@@ -104,18 +104,21 @@ def test_pages_speak_of_games_and_nobody_drives(visit, bricks):
 
 
 def test_everything_judged_is_on_results(visit, visit_admin, bricks):
-    visitor = visit(**PHONE)
+    visitor = visit(hurried=True, **PHONE)
     begin(visitor, "judge")
     visitor.stop()
     saved(visitor)
     page = visitor.page
     visitor.open("/review?speed=20")
-    while not page.is_visible("#over-title:has-text('All done')"):
-        page.wait_for_selector("#start:not([disabled]):visible")
-        if page.is_visible("#over-title:has-text('All done')"):
+    page.click("#start")
+    while True:
+        visitor.wait_for("body:is([data-state=ended], [data-state=done])")
+        if page.get_attribute("body", "data-state") == "done":
             break
+        visitor.wait_for("#start:not([disabled])")
         page.click("#start")
-        page.wait_for_timeout(150)
+        page.wait_for_selector("body:not([data-state=ended])")
+    assert page.is_visible("#over-title:has-text('All done')")
     visitor.open("/results")
     page.wait_for_selector("#stops .stop-mine")
     assert page.locator("#stops .stop-mine").count() == 1

@@ -24,6 +24,7 @@ def stop_once(visitor, reason):
     visitor.stop()
     page.wait_for_selector("#status:has-text('Saved')")
     page.fill("#reason", reason)
+    visitor.wait_for("#next:enabled")
     page.click("#next")
     page.wait_for_selector("body[data-state=playing]")
 
@@ -33,8 +34,8 @@ def storage(page):
 
 
 def test_somebody_downloads_their_data_and_leaves(visit, server):
-    visitor = visit()
-    visitor.join("leaver")
+    visitor = visit(hurried=True)
+    visitor.sign_in("leaver")
     stop_once(visitor, "far too fast")
     visitor.open("/")
     page = visitor.page
@@ -62,8 +63,8 @@ def test_somebody_downloads_their_data_and_leaves(visit, server):
 
 
 def test_somebody_leaves_their_stops(visit, server):
-    visitor = visit()
-    visitor.join("giver")
+    visitor = visit(hurried=True)
+    visitor.sign_in("giver")
     stop_once(visitor, "my own words")
     visitor.open("/")
     page = visitor.page
@@ -96,8 +97,8 @@ def test_signing_out(visit, server):
 
 def test_a_stop_outlives_the_login_it_was_made_with(visit, server):
     """Invited anew in the middle of a ride: the stop arrives with the next login."""
-    visitor = visit()
-    visitor.join("renewed")
+    visitor = visit(hurried=True)
+    visitor.sign_in("renewed")
     page = visitor.page
     visitor.open("/review?speed=0.25")
     page.click("#start")

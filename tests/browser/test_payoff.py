@@ -48,7 +48,7 @@ def test_the_others_and_the_model_come_at_the_end(
 ):
     visitor = visit(viewport={"width": 390, "height": 844})
     page = visitor.page
-    visitor.join("payer", "payoff")
+    visitor.sign_in("payer", "payoff")
     assert page.evaluate(JUDGE, 4) == 4
     visitor.open("/results")
     assert page.locator(".stop-mine, .stop-mine_again").count() == 2

@@ -2,6 +2,7 @@
 
 import pytest
 
+from browser_visitor import DEAD_MS
 from people_server import ADMIN
 from termdp.people.records.study_store import StudyStore
 
@@ -10,7 +11,7 @@ PHONE = {
     "has_touch": True,
     "is_mobile": True,
 }
-DEAD_MS = 400
+UNDO_MS = 3000
 
 
 def reviews_of(server, name):
@@ -26,10 +27,10 @@ def mistakes_of(server, name):
         return [m for showing, rows in found.items() if showing in mine for m in rows]
 
 
-def begin(visit, page_name, name, **options):
+def begin(visit, page_name, name, hurried=True, **options):
     """Somebody whose slow ride has just begun."""
-    visitor = visit(**options)
-    visitor.join(name)
+    visitor = visit(hurried=hurried, **options)
+    visitor.sign_in(name)
     visitor.open(f"/{page_name}?speed=0.25")
     visitor.page.click("#start")
     playing(visitor)
@@ -38,10 +39,6 @@ def begin(visit, page_name, name, **options):
 
 def playing(visitor):
     visitor.page.wait_for_selector("body:is([data-state=playing], [data-state=riding])")
-
-
-def past_dead_time(visitor):
-    visitor.page.wait_for_selector("#stop[data-armed]")
 
 
 def saved(visitor):
@@ -55,7 +52,7 @@ def is_still_riding(visitor):
 @pytest.mark.parametrize("page_name", ["ride", "review"])
 def test_a_double_click_on_start_is_no_stop(visit, server, page_name):
     visitor = visit()
-    visitor.join(f"double-{page_name}")
+    visitor.sign_in(f"double-{page_name}")
     visitor.open(f"/{page_name}?speed=0.25")
     # As early as can be: presses of STOP and of Space as soon as the ride begins.
     visitor.page.evaluate(
@@ -68,7 +65,7 @@ def test_a_double_click_on_start_is_no_stop(visit, server, page_name):
     )
     visitor.page.dblclick("#start")
     playing(visitor)
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     assert is_still_riding(visitor)
     assert reviews_of(server, f"double-{page_name}") == []
 
@@ -78,8 +75,8 @@ def test_a_double_click_on_start_is_no_stop(visit, server, page_name):
 def test_every_way_to_stop(visit, server, page_name, way):
     """By pointer, by a click without one (voice, switches), by key on it or anywhere."""
     name = f"{way}-{page_name}"
-    visitor = begin(visit, page_name, name)
-    past_dead_time(visitor)
+    visitor = begin(visit, page_name, name, hurried=way != "pointer")
+    visitor.past_dead_time()
     page = visitor.page
     if way == "pointer":
         page.click("#stop")
@@ -99,16 +96,17 @@ def test_every_way_to_stop(visit, server, page_name, way):
 @pytest.mark.parametrize("page_name", ["ride", "review"])
 def test_a_second_press_where_stop_was_does_nothing(visit, server, page_name):
     visitor = begin(visit, page_name, f"twice-{page_name}")
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     page = visitor.page
     box = page.locator("#stop").bounding_box()
     x, y = box["x"] + box["width"] * 0.85, box["y"] + box["height"] / 2
     for _ in range(3):
         page.mouse.click(x, y)
-        page.wait_for_timeout(200)
+        saved(visitor)
+        visitor.wait(200)
     page.keyboard.press("Space")
     saved(visitor)
-    page.wait_for_timeout(600)
+    visitor.wait(600)
     assert page.is_visible("#after") and "topped" in visitor.text("#outcome")
     after = page.locator("#after").bounding_box()
     assert after["y"] >= box["y"] + box["height"]  # nothing is where STOP was
@@ -118,26 +116,29 @@ def test_a_second_press_where_stop_was_does_nothing(visit, server, page_name):
 @pytest.mark.parametrize("page_name", ["ride", "review"])
 def test_a_mistake_is_taken_back_and_never_counted(visit, server, page_name):
     name = f"mistaken-{page_name}"
-    visitor = begin(visit, page_name, name)
-    past_dead_time(visitor)
+    visitor = begin(visit, page_name, name, hurried=page_name == "ride")
+    visitor.past_dead_time()
     visitor.page.keyboard.press("Space")
     visitor.page.click("#mistake")
     playing(visitor)
     visitor.page.wait_for_function("document.querySelector('#after').hidden")
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     (mistake,) = mistakes_of(server, name)
     assert reviews_of(server, name) == []
     visitor.page.keyboard.press("Space")
     saved(visitor)
     (review,) = reviews_of(server, name)
     assert review.step >= mistake.step
+    if visitor.hurried:
+        assert visitor.page.is_visible("#mistake")
+        visitor.wait(UNDO_MS)
     visitor.page.wait_for_selector("#mistake", state="hidden", timeout=4000)
     assert len(mistakes_of(server, name)) == 1
 
 
 def test_keys_respect_what_is_focused_and_modifiers(visit, server):
     visitor = begin(visit, "review", "keys")
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     page = visitor.page
     page.press("#pause", "Space")
     page.wait_for_selector("body[data-state=paused]")
@@ -155,7 +156,7 @@ def test_keys_respect_what_is_focused_and_modifiers(visit, server):
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")
     saved(visitor)
-    page.wait_for_timeout(DEAD_MS)
+    visitor.wait(DEAD_MS)
     page.press("#chips button:has-text('jerky')", "Space")
     page.press("#chips button:has-text('coins')", "Enter")
     pressed = page.locator("#chips [aria-pressed=true]").all_inner_texts()
@@ -168,7 +169,7 @@ def test_keys_respect_what_is_focused_and_modifiers(visit, server):
 
 def test_keys_in_drive_respect_modifiers(visit, server):
     visitor = visit()
-    visitor.join("alt")
+    visitor.sign_in("alt")
     visitor.open("/drive")
     prevented = visitor.page.evaluate(
         """() => !document.body.dispatchEvent(new KeyboardEvent("keydown",
@@ -181,7 +182,7 @@ def test_keys_in_drive_respect_modifiers(visit, server):
 
 def test_a_typed_reason_survives_a_reload(visit, server):
     visitor = begin(visit, "review", "typed")
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     visitor.page.keyboard.press("Space")
     saved(visitor)
     visitor.page.fill("#reason", "it swerved")
@@ -193,7 +194,7 @@ def test_a_typed_reason_survives_a_reload(visit, server):
 
 def test_sliding_away_from_stop_lets_the_ride_go_on(visit, server):
     visitor = begin(visit, "review", "slides", **PHONE)
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     page = visitor.page
     box = page.locator("#stop").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -209,10 +210,10 @@ def test_sliding_away_from_stop_lets_the_ride_go_on(visit, server):
         )
         page.wait_for_timeout(20)
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    page.wait_for_timeout(500)
+    visitor.wait(500)
     assert is_still_riding(visitor)
     before = visitor.text("#clock")
-    page.wait_for_timeout(500)
+    visitor.wait(500)
     assert visitor.text("#clock") != before
     assert reviews_of(server, "slides") == []
     assert (
@@ -226,8 +227,10 @@ def test_two_tabs_tell_the_truth(visit, server):
     other = visitor.context.new_page()
     other.goto(f"{server.url}/review?speed=0.25")
     other.click("#start")
+    other.wait_for_selector("body[data-state=playing]")
+    visitor.wait(DEAD_MS)  # of both pages
     other.wait_for_selector("#stop[data-armed]")
-    past_dead_time(visitor)
+    visitor.past_dead_time()
     visitor.page.keyboard.press("Space")
     saved(visitor)
     other.keyboard.press("Space")
@@ -255,7 +258,7 @@ def test_the_admins_choice_stays_where_it_was_put(visit, server):
 
 def test_a_used_link_says_so_before_the_consent(visit, server):
     first = visit()
-    invite = first.join("first")
+    invite = first.sign_in("first")
     thief = visit()
     thief.page.goto(f"{server.url}/join#{invite}")
     thief.page.wait_for_selector("#problem:has-text('already been used')")

@@ -13,7 +13,7 @@ def showings_of(server, name):
 
 
 def test_three_guided_rides_that_are_not_data(visit, server):
-    visitor = visit()
+    visitor = visit(hurried=True)
     page = visitor.page
     visitor.join("novice")
     page.wait_for_selector("#go-on:has-text('warm-up')")
@@ -26,7 +26,7 @@ def test_three_guided_rides_that_are_not_data(visit, server):
     page.keyboard.press("Space")
     state(visitor, "ended")
     assert page.is_disabled("#stop")
-    page.wait_for_selector("#start:enabled")
+    visitor.wait_for("#start:enabled")
     page.click("#start")
     assert "take it back" in visitor.text("#over")
     page.click("#start")
@@ -35,12 +35,13 @@ def test_three_guided_rides_that_are_not_data(visit, server):
     page.click("#mistake")
     state(visitor, "playing")
     assert "Your stop is taken back" in visitor.text("#hint")
-    state(visitor, "ended")
-    page.wait_for_selector("#start:enabled")
+    visitor.wait_for("body[data-state=ended]")
+    visitor.wait_for("#start:enabled")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
     visitor.stop()
     page.click("#chips button:has-text('jerky')")
+    visitor.wait_for("#next:enabled")
     page.click("#next")
     state(visitor, "done")
     assert sent == []
@@ -55,7 +56,7 @@ def test_three_guided_rides_that_are_not_data(visit, server):
 
 def test_it_can_be_skipped(visit):
     visitor = visit()
-    visitor.join("hasty")
+    visitor.sign_in("hasty")
     visitor.open("/review")
     assert "Warm up first" in visitor.text("#new-here")
     visitor.page.click("#new-here")

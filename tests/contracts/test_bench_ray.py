@@ -91,7 +91,8 @@ def test_a_local_cluster_is_for_this_machine_alone(tmp_path):
 def two_nodes():
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    head = {"num_cpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     second = cluster.add_node(num_cpus=1)
     yield cluster, second
     cluster.shutdown()

@@ -39,7 +39,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
                 num_rows=num_rows,
             )
         )
-    buffer = jax.tree.map(lambda *x: jnp.stack(x), *streams)
+    buffer = jax.tree.map(lambda *x: np.stack(x), *streams)
     fit = partial(
         fit_buffer,
         action_spec=block.ACTIONS,
@@ -49,6 +49,7 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
     )
     keys = jnp.stack([jax.random.key(1000 + seed) for seed in seeds])
     states, _ = jax.jit(jax.vmap(fit), compiler_options=OPTIMISED)(keys, buffer)
+    states = jax.device_get(states)
     return [jax.tree.map(lambda x, i=i: x[i], states) for i in range(len(seeds))], (
         held_out
     )

@@ -6,11 +6,13 @@ half a minute.
 
 import os
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
+
+from runs_long import optimised
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "recorded_costs.py"
@@ -23,16 +25,14 @@ LONG = (["--steps", "3000"], ["rate_decay_steps=1000"], 0.8)
 SHORT = (["--steps", "800"], ["rate_decay_steps=250", "members=1"], 0.7)
 
 
-def test_costs_of_single_steps_are_found():
+def test_costs_of_single_steps_are_found(monkeypatch, capsys):
     steps, numbers, least = LONG if IS_LONG else SHORT
-    command = [sys.executable, SCRIPT, "backseat", *steps, "--set", *SETTINGS, *numbers]
-    # Compiled as users compile: the program runs for long.
-    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = re.search(r"(\d+) stops, correlation ([\d.]+), bias ([\d.]+)", done.stdout)
+    words = [str(SCRIPT), "backseat", *steps, "--set", *SETTINGS, *numbers]
+    monkeypatch.setattr(sys, "argv", words)
+    with optimised():
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    said = capsys.readouterr().out
+    found = re.search(r"(\d+) stops, correlation ([\d.]+), bias ([\d.]+)", said)
     stops, correlation, bias = map(float, found.groups())
     assert 10_000 <= stops < 10_200
     assert correlation >= least

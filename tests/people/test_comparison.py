@@ -93,3 +93,15 @@ def test_nothing_of_the_others_before_the_end(client, store, ann):
     assert sum(len(ride["people"]) for ride in found["rides"]) == 4
     assert "ann" not in client.get("/api/comparison", headers=bo).text
     assert client.get("/api/comparison").status_code == 401
+
+
+def test_who_stops_a_ride_and_its_repeat_is_one_person(client, store, ann):
+    bo = join(client, store, "bo")
+    for headers in (ann, bo):
+        while ride := client.get("/api/next", headers=headers).json()["ride"]:
+            body = {"id": "client-id-1", "step": 2, "latency_ms": 4}
+            path = f"/api/showings/{ride['showing']}/stop"
+            client.post(path, json=body, headers=headers)
+    rides = client.get("/api/comparison", headers=bo).json()["rides"]
+    assert sorted(len(ride["people"]) for ride in rides) == [1, 1, 1, 2]
+    assert [(ride["stopped_by"], ride["watched_by"]) for ride in rides] == [(1, 1)] * 4

@@ -1,5 +1,6 @@
 """Studies of other games than Backseat Driver, from the first command to the last."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -8,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import termdp
-from people_server import ADMIN, application, join, recorded
-from runs_long import optimised
+from people_server import ADMIN, application, join, listening, recorded
 from termdp.cli import main
 from termdp.observer_file import load_observer, read_manifest
 from termdp.people.driving.drivers import random_driver
@@ -31,6 +31,7 @@ from termdp.people.records.study_store import (
 )
 from termdp.people.records.tables import StoredRide
 from termdp.people.records.tokens import digest
+from termdp.people.simulated import simulation
 from termdp.people.simulated.passengers import react, spectators
 
 ADMIN_HEADERS = {"authorization": f"Bearer {ADMIN}"}
@@ -259,13 +260,22 @@ def test_commands_refuse_other_games_in_one_sentence(tmp_path, capsys):
     assert drivers == ["random", "breakout/pg"]
 
 
+@contextlib.contextmanager
+def served(db):
+    """A server in this process; test_passengers.py starts one of its own."""
+    with StudyStore.open(db) as store, listening(store) as server:
+        yield server.url, ADMIN
+
+
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A study of Asterix that spectators have judged, over a server of its own."""
+    """A study of Asterix that spectators have judged."""
     folder = tmp_path_factory.mktemp("watched")
     db = folder / "people.db"
     run("studies", "create", "gold", "--env", "asterix", "--rides", 24, "--db", db)
-    run("studies", "simulate", "gold", "--stops", 40, "--db", db)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "own_server", served)
+        run("studies", "simulate", "gold", "--stops", 40, "--db", db)
     return folder, db
 
 
@@ -284,8 +294,7 @@ def test_a_fitted_onlooker_finds_what_costs_and_trains_agents(watched, capsys):
     folder, db = watched
     out = folder / "fit"
     quick = ["--gradient-steps", 60, "--max-window", 10]
-    with optimised():
-        run("studies", "fit", "gold", "--db", db, "--out", out, *quick)
+    run("studies", "fit", "gold", "--db", db, "--out", out, *quick)
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["env"], summary["stops"]) == ("asterix", 40)
     assert "termdp train asterix termpg" in (out / "index.html").read_text()

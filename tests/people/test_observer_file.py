@@ -38,8 +38,14 @@ def played():
         return (new, state), (obs, action)
 
     carry = env.reset(jax.random.key(0), params)
-    keys = jax.random.split(jax.random.key(1), 64)
+    keys = jax.jit(jax.random.split, static_argnums=1)(jax.random.key(1), 64)
     return jax.lax.scan(step, carry, keys)[1]
+
+
+@jax.jit
+def costs_of(cost, observations, actions):
+    """The cost of each step."""
+    return jax.vmap(cost)(observations, actions)
 
 
 def test_the_registry_says_what_the_file_says():
@@ -57,8 +63,8 @@ def test_saved_and_loaded_it_is_the_same(tmp_path, played):
     save_observer(path, observer, {"study": "test"})
     again = termdp.load_observer(path)
     assert (again.window, again.bias) == (12, 5.25)
-    costs = jax.vmap(observer.cost)(*played)
-    assert np.array_equal(costs, jax.vmap(again.cost)(*played))
+    costs = costs_of(observer.cost, *played)
+    assert np.array_equal(costs, costs_of(again.cost, *played))
     assert costs.std() > 0.01
     assert read_manifest(path)["study"] == "test"
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -74,7 +80,7 @@ def test_costs_read_grids_images_and_numpy_alike(played):
     mirrored = jnp.flip(played[0], axis=2)
     swapped = jnp.array([0, 2, 1])[played[1]]
     np.testing.assert_allclose(
-        jax.vmap(cost)(*played), jax.vmap(cost)(mirrored, swapped), atol=1e-5
+        costs_of(cost, *played), costs_of(cost, mirrored, swapped), atol=1e-5
     )
 
 

@@ -291,9 +291,9 @@ def bomb_of_pages(path, good):
     )
 
 
-def bomb_of_names(path, good, size=2_000_000):
+def bomb_of_names(path, good, size=2_000_000, rows=None):
     """One long name, in a dictionary, for every row."""
-    table = pq.read_table(good)
+    table = pq.read_table(good).slice(0, rows)
     names = pa.array(["x" * size] * table.num_rows)
     pq.write_table(
         table.set_column(8, dataset.Packing().columns[8], names),
@@ -304,7 +304,7 @@ def bomb_of_names(path, good, size=2_000_000):
 
 def bomb_of_one_page(path, good):
     """The same name, too large for a page."""
-    bomb_of_names(path, good, 20_000_000)
+    bomb_of_names(path, good, 20_000_000, rows=8)
 
 
 def bomb_of_steps(path, good):

@@ -14,7 +14,7 @@ from termdp.people.records.study_store import StudyStore
 from termdp.people.server.client import Client
 
 SUPERVISORS = 4
-RIDES = 8
+RIDES = 6
 
 
 def children(pid):

@@ -42,20 +42,20 @@ def test_row_zero_always_begins_an_episode():
 COSTS = st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=40)
 
 
-def in_blocks(costs, window, starts):
+def in_a_long_stream(costs, window, starts):
     """The same function as if the stream were long."""
     longer = np.zeros(termination.SHORT + 1, np.float32)
     flags = np.zeros(termination.SHORT + 1, bool)
     longer[: len(costs)], flags[: len(costs)] = costs, starts
-    return IN_BLOCKS(longer, window, flags)[: len(costs)]
+    return LONG(longer, window, flags)[: len(costs)]
 
 
 DIRECT = jax.jit(termdp.window_sums)
-IN_BLOCKS = jax.jit(termdp.window_sums)
+LONG = jax.jit(termdp.window_sums)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sums_of", [DIRECT, in_blocks], ids=["direct", "blocks"])
+@pytest.mark.parametrize("sums_of", [DIRECT, in_a_long_stream], ids=["direct", "long"])
 @settings(max_examples=150, deadline=None)
 @given(costs=COSTS, window=st.integers(1, 60), seed=st.integers(0, 2**16))
 def test_equals_the_slow_twin(sums_of, costs, window, seed):

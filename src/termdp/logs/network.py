@@ -200,7 +200,9 @@ class NetworkLearner:
             spec=self.columns.action_spec,
         )
         key = jax.random.key(self.seed)
-        return fit_many(key, data, tasks, config, len(pieces.session))
+        fitted = fit_many(key, data, tasks, config, len(pieces.session))
+        found: Fitted = jax.device_get(fitted)  # to be picked from, without compiling
+        return found
 
     def _taken(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
         """Some rows of all blocks, without joining the blocks."""
@@ -217,8 +219,8 @@ class NetworkLearner:
         network = fitted.costs.network
         assert isinstance(network, CostNetwork)
         cost = NetworkCost(
-            weights=fitted.costs.average.network,
-            scale=fitted.scale,
+            weights=jax.tree.map(jnp.asarray, fitted.costs.average.network),
+            scale=jnp.asarray(fitted.scale),
             centre=jnp.asarray(self.centre, jnp.float32),
             spread=jnp.asarray(self.spread, jnp.float32),
             network=network,

@@ -205,13 +205,14 @@ def calibrate(
     """
     used = jnp.where(labels == NO_LABEL, 0.0, weights)
     target = (labels == STOPPED).astype(jnp.float32)
-    features = jnp.stack([sums, -jnp.ones_like(sums)], axis=-1)
 
     def newton(numbers: jax.Array, _: None) -> tuple[jax.Array, None]:
-        chance = jax.nn.sigmoid(features @ numbers)
-        slope = jnp.einsum("tnk,tn->k", features, used * (chance - target))
+        chance = jax.nn.sigmoid(numbers[0] * sums - numbers[1])
+        error = used * (chance - target)
+        slope = jnp.stack([jnp.sum(error * sums), -jnp.sum(error)])
         spread = used * chance * (1.0 - chance)
-        bend = jnp.einsum("tnk,tn,tnl->kl", features, spread, features)
+        both = -jnp.sum(spread * sums)
+        bend = jnp.array([[jnp.sum(spread * sums**2), both], [both, jnp.sum(spread)]])
         step = jnp.linalg.solve(bend + 1e-3 * jnp.eye(2), slope)
         # Newton's steps may overshoot where hardly any stop is expected.
         size = jnp.maximum(jnp.abs(step) / jnp.array([0.5, 3.0]), 1.0).max()

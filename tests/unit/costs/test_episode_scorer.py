@@ -20,11 +20,14 @@ LENGTH, ENVS, ROLLOUTS, FEATURES = 6, 3, 3, 2
 KINDS = {"sum": "ct", "gru": "traces"}
 
 
+init = jax.jit(ensemble.init, static_argnums=(2, 3))
+
+
 def scorer(memory, shift=0.1, **changes):
     config = CostConfig(
         network="vector", hidden=4, members=1, sparsity=0.0, memory=memory, **changes
     )
-    state = ensemble.init(jax.random.key(1), jnp.zeros(FEATURES), ActionSpec(3), config)
+    state = init(jax.random.key(1), jnp.zeros(FEATURES), ActionSpec(3), config)
     # Larger than at the start, where all scores are nearly 0.
     params = jax.tree.map(lambda x: x + shift, state.params)
     return config, state.replace(params=params, average=params)
@@ -47,9 +50,8 @@ def walk(state, obs, actions, starts):
     """Scores of one environment, step by step in NumPy."""
     weights = jax.tree.map(lambda x: np.asarray(x[0], float), state.average.network)
     network = state.network
-    encoded = np.asarray(
-        network.encoder.apply({"params": weights["encoder"]}, obs, actions)
-    )
+    encode = jax.jit(network.encoder.apply)
+    encoded = np.asarray(encode({"params": weights["encoder"]}, obs, actions))
     found, total, h = [], 0.0, np.zeros(UNITS)
     for x, start in zip(encoded, starts, strict=True):
         if start:
@@ -125,7 +127,7 @@ def test_the_loss_is_that_of_survival(memory):
     obs, actions, _, _ = stream(5, 7, 0.0)
     obs, actions = obs[:, :1], actions[:, :1]
     starts = np.zeros((7, 1), bool)
-    scores, _, _ = unrolled(
+    scores, _, _ = jax.jit(unrolled, static_argnums=0)(
         state.network,
         {"params": jax.tree.map(lambda x: x[0], state.params.network)},
         state.network.initial_memory((1,)),
@@ -142,7 +144,8 @@ def test_the_loss_is_that_of_survival(memory):
         expected_steps=jnp.float32(1.0),
         offset=jnp.zeros(()),
     )
-    loss, _ = fit.ensemble_loss(state.params, state.network, segments, jnp.int32(3))
+    loss_of = jax.jit(fit.ensemble_loss, static_argnums=1)
+    loss, _ = loss_of(state.params, state.network, segments, jnp.int32(3))
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 

@@ -50,12 +50,13 @@ def streams(rng, rows, stop_rate=0.2):
     return number, starts, labels
 
 
+init = jax.jit(kept_stops.init, static_argnums=(1, 2, 3, 4, 5))
 add = jax.jit(kept_stops.add, static_argnums=6)
 
 
 def fill(number, starts, labels, config=CONFIG, seed=0):
     """The memory after these rows, rollout by rollout."""
-    memory = kept_stops.init(jnp.zeros(1), ActionSpec(5), B, T, W, config)
+    memory = init(jnp.zeros(1), ActionSpec(5), B, T, W, config)
     for first in range(0, len(number), T):
         rows = slice(first, first + T)
         obs = jnp.asarray(number[rows, :, None], jnp.float32)
@@ -82,8 +83,7 @@ def true_windows(number, starts, labels):
 @given(st.integers(0, 10_000), st.integers(2, 10))
 def test_every_stop_is_kept_with_its_own_window(seed, rollouts):
     number, starts, labels = streams(np.random.default_rng(seed), rollouts * T, 0.08)
-    memory = fill(number, starts, labels)
-    stops = memory.stops
+    stops = jax.device_get(fill(number, starts, labels).stops)
     most = max(1, B * T // 8)
     per_rollout = (labels == STOPPED).reshape(rollouts, -1).sum(axis=1)
     count = int(np.minimum(per_rollout, most).sum())
@@ -102,7 +102,7 @@ def test_every_stop_is_kept_with_its_own_window(seed, rollouts):
 def test_every_row_is_offered_once_and_in_its_order():
     number, starts, labels = streams(np.random.default_rng(3), 8 * T)
     config = dataclasses.replace(CONFIG, buffer_steps=10_000)
-    others = fill(number, starts, labels, config).others
+    others = jax.device_get(fill(number, starts, labels, config).others)
     kept = int(others.seen)
     # Two turns of two streams each per eight rows.
     assert kept == 8 * 2
@@ -175,7 +175,7 @@ def test_a_draw_holds_whole_windows_others_without_stops_and_the_newest_as_they_
     number, starts, labels = streams(np.random.default_rng(2), 8 * T, 0.15)
     memory = fill(number, starts, labels)
     draw = jax.jit(kept_stops.sample, static_argnums=3)
-    drawn = draw(jax.random.key(5), memory, jnp.int32(W), CONFIG)
+    drawn = jax.device_get(draw(jax.random.key(5), memory, jnp.int32(W), CONFIG))
     assert drawn.obs.shape[:3] == (2, 8, 4)
     lengths = {w[-1]: len(w) for w in true_windows(number, starts, labels)}
     for member, segment in np.ndindex(2, 2):
@@ -236,7 +236,8 @@ def test_a_rarely_stopping_observer_is_found_from_all_stops_as_from_everything()
     memory = fill(number, starts, labels, config)
     from termdp.costs import ensemble
 
-    state = ensemble.init(jax.random.key(1), jnp.zeros(1), ActionSpec(5), config)
+    init_costs = jax.jit(ensemble.init, static_argnums=(2, 3))
+    state = init_costs(jax.random.key(1), jnp.zeros(1), ActionSpec(5), config)
     state, _ = jax.jit(lambda *args: fit.update(*args, config))(
         jax.random.key(2), state, memory, jnp.int32(1)
     )

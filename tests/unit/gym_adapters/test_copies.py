@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import termdp
-from scripted_env import ENDS, STOPPED_ALONE, Scripted
+from scripted_env import ENDS, STOPPED_ALONE, Broken, Scripted
 from termdp.gym.copies import Copies, end_of, which_ends
 from termdp.gym.encoding import encoding_of
 from termdp.gym.source import GymnasiumSource
@@ -147,20 +147,6 @@ def test_actions_are_counted_as_the_environment_counts_them():
     assert copies.step(np.array([1])).rewards.tolist() == [6.0]  # 5 + 1
 
 
-class Broken(Scripted):
-    def __init__(self, what):
-        super().__init__()
-        self.what = what
-
-    def step(self, action):
-        if self.what == "raise":
-            raise RuntimeError("the arm is stuck")
-        seen, *rest = super().step(action)
-        if self.what == "reward":
-            rest[0] = np.nan
-        return (seen * np.nan if self.what == "seen" else seen), *rest
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "sentence"),
@@ -198,7 +184,7 @@ def test_ctrl_c_is_left_to_the_first_process():
     env.reset(seed=0)
     for process in env.processes:
         os.kill(process.pid, signal.SIGINT)
-    time.sleep(0.5)
+    time.sleep(0.1)
     _, rewards, *_ = env.step(np.zeros(2, int))
     assert rewards.tolist() == [1, 1]
     env.close()

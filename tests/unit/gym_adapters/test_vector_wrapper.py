@@ -6,8 +6,9 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import termdp
+from gym_counter import GymCounter
 from termdp.gym import ObserverVectorWrapper
-from tiny_envs import GymCounter, action_is_cost
+from tiny_envs import action_is_cost
 
 NEVER = 1e6
 STOPPING = 50.0  # one action of cost 100 is a certain stop, anything else is safe

@@ -36,7 +36,7 @@ def played_by_hand(env, seed, limit):
     """A random player's game, one step after the other, without scan or batches."""
     there, params = game(env), game(env).default_params
     key = jax.random.fold_in(jax.random.key(seed), 2)
-    observation, state = there.reset_env(key, params)
+    observation, state = jax.jit(there.reset_env)(key, params)
     play = jax.jit(there.step_env)
     seen, actions, rewards, over = [observation], [], [], False
     while len(actions) < limit and not over:

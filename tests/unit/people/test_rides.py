@@ -34,7 +34,7 @@ def play_by_hand(driver, seed, limit):
     """The same ride, one step after the other, without scan or batches."""
     env = game()
     params = env.default_params
-    observation, state = env.reset_env(jax.random.key(0), params)
+    observation, state = jax.jit(env.reset_env)(jax.random.key(0), params)
     memory = driver.model.start(driver.params)
     act, play = jax.jit(driver.model.act), jax.jit(env.step_env)
     actions, rewards, observations = [], [], []
@@ -110,9 +110,9 @@ def test_frames_of_a_step_end_in_the_next_state():
     ride = record(scripted_driver("collector"), 1, 40)
     again = replay(ride)
     before, after = (jax.tree.map(lambda x, i=i: x[i], again.states) for i in (20, 21))
-    draws = game().sample_draws(step_key(ride.seed, 20))
+    draws = jax.jit(game().sample_draws)(step_key(ride.seed, 20))
     action = np.int32(ride.actions[20])
-    frames = game().frames(before, action, draws, game().default_params)
+    frames = jax.jit(game().frames)(before, action, draws, game().default_params)
     drawings = [
         draw(jax.tree.map(lambda x, i=i: x[i], frames), game().road) for i in range(4)
     ]

@@ -170,7 +170,8 @@ def test_a_discount_alone_is_no_merit_of_the_costs(tmp_path):
 
 
 def test_results_of_another_version_say_so(tmp_path):
-    folder = write_results(tmp_path / "old", score, envs=["breakout"])
+    choice = {"envs": ["breakout"], "methods": ["pg", "termpg"]}
+    folder = write_results(tmp_path / "old", score, **choice)
     folder.manifest["versions"]["termdp"] = "0.0.1"
     folder.save_manifest()
     old = results.load([tmp_path / "old"])
@@ -216,9 +217,8 @@ def test_the_score_table_shows_published_numbers_and_ratios(found, findings):
 
 
 def test_the_gap_is_closed_only_where_there_is_one(tmp_path):
-    write_results(
-        tmp_path / "fair", score, suite="fair", envs=["breakout", "seaquest"], seeds=3
-    )
+    choice = {"envs": ["breakout", "seaquest"], "methods": ["pg", "termpg", "oracle"]}
+    write_results(tmp_path / "fair", score, suite="fair", **choice)
     fair = results.load([tmp_path / "fair"])
     closed = analysis.analyse(fair).closed
     assert closed["breakout", "termpg"].value == pytest.approx(0.75)
@@ -256,7 +256,8 @@ def test_the_page_needs_no_network_and_has_everything(
 
 
 def test_several_folders_make_one_report(folder, tmp_path):
-    write_results(tmp_path / "more", score, suite="ablations", envs=["breakout"])
+    choice = {"envs": ["breakout"], "methods": ["pg", "termpg_half_window"]}
+    write_results(tmp_path / "more", score, suite="ablations", **choice)
     both = results.load([folder, tmp_path / "more"])
     assert "termpg_half_window" in both.rows
     assert len(both.records["breakout", "pg"]) == 3, "a run that is in both counts once"
@@ -305,7 +306,8 @@ def test_findings_are_plain_data(found, findings):
 
 
 def test_folders_that_do_not_belong_together_are_refused(folder, tmp_path):
-    write_results(tmp_path / "longer", score, steps=2_000_000, envs=["breakout"])
+    choice = {"envs": ["breakout"], "methods": ["pg"]}
+    write_results(tmp_path / "longer", score, steps=2_000_000, **choice)
     with pytest.raises(ValueError, match="same steps, got 1000000 .* and 2000000"):
         results.load([folder, tmp_path / "longer"])
 

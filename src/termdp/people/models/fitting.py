@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import jax
+import jax.numpy as jnp
 
 from termdp.logs.held_out import HeldOut
 from termdp.observer import Observer
@@ -177,10 +178,10 @@ def final_observers(
     """For each group an ensemble on all its showings; each member has its bootstrap."""
     config = dataclasses.replace(settings.config, members=MEMBERS)
     settings = dataclasses.replace(settings, config=config)
-    fitted = fit_whole(groups, window, delay, settings)
+    fitted = jax.device_get(fit_whole(groups, window, delay, settings))
     found = {}
     for index, group in enumerate(groups):
-        mine = jax.tree.map(lambda x, i=index: x[i, 0], fitted)
+        mine = jax.tree.map(lambda x, i=index: jnp.asarray(x[i, 0]), fitted)
         networks = mine.costs.average.network
         cost = group.senses.cost(networks, mine.scale, mine.costs.network)
         found[group.name] = Observer(cost, window=window, bias=float(mine.bias))

@@ -8,6 +8,7 @@ road, they also get the action.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import jax
@@ -21,7 +22,7 @@ from termdp.envs.passenger_cost import ACTIONS, PERCEPT_NAMES, PassengerCost
 from termdp.log_costs import Columns, NetworkCost
 from termdp.people.driving.ride import ROADS
 from termdp.people.driving.rides import game
-from termdp.people.models.showing_data import ShowingData, noticed_in
+from termdp.people.models.showing_data import ShowingData, chunks, noticed_in
 
 
 class Senses(Protocol):
@@ -150,15 +151,26 @@ def senses_of(env: str, showings: Sequence[ShowingData]) -> Senses:
 
 def costs_along(cost: Any, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
     """A fitted cost of what was noticed in each step, `[t]`."""
+    found = []
+    for seen, action, size in chunks(noticed.astype(np.float32), acted):
+        costs = _costs(cost.network, cost.weights, cost.scale, seen, action)
+        found.append(np.asarray(costs)[:size])
+    return np.concatenate(found)
+
+
+@partial(jax.jit, static_argnames=("network",))
+def _costs(
+    network: CostNetwork, weights: Any, scale: Any, seen: jax.Array, acted: jax.Array
+) -> jax.Array:
+    """The costs of many steps; compiled once for all networks of a kind."""
 
     def one(seen: jax.Array, action: jax.Array) -> jax.Array:
         def member(weights: Any) -> jax.Array:
-            return jnp.asarray(cost.network.apply({"params": weights}, seen, action))
+            return jnp.asarray(network.apply({"params": weights}, seen, action))
 
-        return cost.scale * jax.vmap(member)(cost.weights).mean()
+        return scale * jax.vmap(member)(weights).mean()
 
-    seen = jnp.asarray(noticed, jnp.float32)
-    return np.asarray(jax.vmap(one)(seen, jnp.asarray(acted)))
+    return jax.vmap(one)(seen, acted)
 
 
 def _columns(

@@ -13,7 +13,7 @@ are negative, and the step on which the game ended has no label.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -162,17 +162,25 @@ def pack_showings(
 
 def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """What there was to notice in each step, `[t, percepts.SIZE] uint8`."""
-    found = []
+    found = [
+        np.asarray(_look(road, seen, action), np.uint8)[:size]
+        for seen, action, size in chunks(observations, actions)
+    ]
+    return np.concatenate(found)
+
+
+def chunks(
+    observations: np.ndarray, actions: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Steps in chunks of one size, and how many of each count: one program serves all."""
     for first in range(0, len(actions), _CHUNK):
         part = slice(first, first + _CHUNK)
         size = len(actions[part])
-        # Whole chunks only, so that one program serves all.
-        padded = [
+        seen, action = (
             np.pad(x[part], [(0, _CHUNK - size)] + [(0, 0)] * (x.ndim - 1))
             for x in (observations, actions)
-        ]
-        found.append(np.asarray(_look(road, *padded), np.uint8)[:size])
-    return np.concatenate(found)
+        )
+        yield seen, action, size
 
 
 @partial(jax.jit, static_argnames=("road",))

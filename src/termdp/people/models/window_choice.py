@@ -9,9 +9,9 @@ together, explain the held-out showings best.
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from termdp.costs.buffer import NO_LABEL, STOPPED
@@ -104,18 +104,21 @@ def compare(
         tasks.append(_tasks(group, pairs, size, num_showings, count))
     fitted = _fit_groups(
         jax.random.key(settings.seed),
-        jax.tree.map(lambda *x: jnp.stack(x), *data),
-        jax.tree.map(lambda *x: jnp.stack(x), *tasks),
+        _stacked(data),
+        _stacked(tasks),
         settings.config,
         num_showings,
     )
     likelihoods, logits = [], []
+    found_likelihoods, found_logits = map(
+        np.asarray, (fitted.log_likelihoods, fitted.logits)
+    )
     for index, group in enumerate(groups):
-        found = np.asarray(fitted.log_likelihoods[index], np.float64)
+        found = found_likelihoods[index].astype(np.float64)
         each = found.reshape(len(pairs), count, -1)[..., : group.packed.num_showings]
         showings = np.arange(group.packed.num_showings)
         likelihoods.append(each[:, group.fold, showings])
-        logits.append(_held_out_logits(group, np.asarray(fitted.logits[index]), count))
+        logits.append(_held_out_logits(group, found_logits[index], count))
     return HeldOut(cases, np.concatenate(likelihoods, axis=1), logits)
 
 
@@ -130,12 +133,12 @@ def fit_whole(
     tasks = []
     for group in groups:
         task = _tasks(group, [(window, delay)], size, num_showings, 1)
-        drawn = rng.poisson(1.0, size=shape)
-        tasks.append(dataclasses.replace(task, weights=jnp.asarray(drawn, jnp.float32)))
+        drawn: Any = rng.poisson(1.0, size=shape).astype(np.float32)
+        tasks.append(dataclasses.replace(task, weights=drawn))
     return _fit_groups(
         jax.random.key(settings.seed),
-        jax.tree.map(lambda *x: jnp.stack(x), *(_data(g, size) for g in groups)),
-        jax.tree.map(lambda *x: jnp.stack(x), *tasks),
+        _stacked([_data(group, size) for group in groups]),
+        _stacked(tasks),
         settings.config,
         num_showings,
     )
@@ -157,18 +160,23 @@ def _fit_groups(
     return jax.vmap(lambda d, t: fit_many(key, d, t, config, num_showings))(data, tasks)
 
 
+def _stacked(trees: Sequence[Any]) -> Any:
+    """Many as one; in NumPy, which compiles nothing."""
+    return jax.tree.map(lambda *x: np.stack(x), *trees)
+
+
 def _data(group: Group, size: int) -> FitData:
     """A group's showings in `size` rows."""
     packed = group.packed
     rest = size - packed.owner.shape[1]
     rows = [(0, 0), (0, rest)]
-    return FitData(
-        obs=jnp.asarray(np.pad(packed.noticed, [*rows, (0, 0)])),
-        actions=jnp.asarray(np.pad(packed.acted, rows)),
-        starts=jnp.asarray(np.pad(packed.starts, rows)),
-        owner=jnp.asarray(np.pad(packed.owner, rows, constant_values=PADDING)),
-        spec=group.senses.spec,
-    )
+    arrays: dict[str, Any] = {
+        "obs": np.pad(packed.noticed, [*rows, (0, 0)]),
+        "actions": np.pad(packed.acted, rows),
+        "starts": np.pad(packed.starts, rows),
+        "owner": np.pad(packed.owner, rows, constant_values=PADDING),
+    }
+    return FitData(**arrays, spec=group.senses.spec)
 
 
 def _tasks(
@@ -188,13 +196,12 @@ def _tasks(
     }
     kept = np.arange(count)[:, None] != group.fold
     kept = np.pad(kept, [(0, 0), (0, num_showings - len(group.showings))])
-    return Task(
-        window=jnp.asarray([window for window, _ in pairs for _ in range(count)]),
-        labels=jnp.asarray(
-            np.stack([labels[d] for _, d in pairs for _ in range(count)])
-        ),
-        weights=jnp.asarray(np.tile(kept, (len(pairs), 1))[..., None], jnp.float32),
-    )
+    arrays: dict[str, Any] = {
+        "window": np.array([w for w, _ in pairs for _ in range(count)], np.int32),
+        "labels": np.stack([labels[d] for _, d in pairs for _ in range(count)]),
+        "weights": np.tile(kept, (len(pairs), 1))[..., None].astype(np.float32),
+    }
+    return Task(**arrays)
 
 
 def constant_log_likelihood(labels: np.ndarray, num_showings: int) -> float:

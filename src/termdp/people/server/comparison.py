@@ -103,6 +103,7 @@ def _row(
         "people": _stops(people),
         "simulated": _stops(simulated),
         "watched_by": len({s.supervisor.id for s in theirs}),
+        "stopped_by": len({s.supervisor.id for s in theirs if _stops([s])}),
         "stop_probability": chances,
     }
 

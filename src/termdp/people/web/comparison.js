@@ -67,8 +67,7 @@ function rideStrip(ride, longest, stepMs) {
 function inWords(ride, stepMs) {
   const first = ride.mine.length ? `you stopped at ${atSeconds(ride.mine[0], stepMs)}` : "you did not stop";
   const again = ride.mine_again?.length ? `, the second time at ${atSeconds(ride.mine_again[0], stepMs)}` : "";
-  const stops = (ride.people?.length ?? 0) + (ride.simulated?.length ?? 0);
-  const others = ride.watched_by ? `; ${stops} of ${ride.watched_by} others stopped` : "";
+  const others = ride.watched_by ? `; ${ride.stopped_by} of ${ride.watched_by} others stopped` : "";
   return `${capital(spoken.thing)} ${ride.ride}: ${first}${again}${others}${ride.crashed ? `; ${spoken.crashedAtLast}` : ""}`;
 }
 
