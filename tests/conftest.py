@@ -12,7 +12,7 @@ from pathlib import Path
 # throws them away). All this is set before JAX is imported.
 KEPT_PROGRAMS = Path(__file__).parents[1] / ".cache" / "test-programs"
 MOST_BYTES = 2 * 2**30
-MOST_RESIDENT_BYTES = 1.5 * 2**30
+MOST_RESIDENT_BYTES = 1.4 * 2**30
 WORTH_FORGETTING_BYTES = 2**29
 CHOICES = {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 "
@@ -57,7 +57,7 @@ def pytest_collection_finish():
 _left = 0  # what the process took after programs were forgotten
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def memory_is_given_back():
     """Programs are forgotten when they take much room; else a worker grows to 6 GB.
 

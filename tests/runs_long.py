@@ -1,23 +1,30 @@
-"""Against conftest's flags: programs that run for long are optimised after all."""
+"""Against conftest's flags: some programs are compiled otherwise after all."""
 
 import contextlib
 
 import pytest
 from jax._src import compiler
 
-# Compiles in twice the time of conftest's flags, and runs six times faster.
-OPTIMISED = {"xla_backend_optimization_level": 1}
-
 
 @contextlib.contextmanager
-def optimised():
-    """What is compiled in this block runs fast; JAX has no setting for it."""
+def compiled_with(**chosen):
+    """What is compiled in this block has other flags; JAX has no setting for it."""
     real = compiler.get_compile_options
 
-    def chosen(*args, env_options_overrides=None, **named):
-        options = OPTIMISED | (env_options_overrides or {})
-        return real(*args, env_options_overrides=options, **named)
+    def options(*args, env_options_overrides=None, **named):
+        overrides = chosen | (env_options_overrides or {})
+        return real(*args, env_options_overrides=overrides, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "get_compile_options", chosen)
+        patch.setattr(compiler, "get_compile_options", options)
         yield
+
+
+def optimised():
+    """For programs that run for long: they compile in twice the time, and run faster."""
+    return compiled_with(xla_backend_optimization_level=1)
+
+
+def fused():
+    """Operations are fused as in users' programs."""
+    return compiled_with(xla_cpu_use_fusion_emitters=True)

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from runs_long import fused
 from termdp.bench.local import run_local
 from termdp.bench.plan import RunKey, make_jobs
 from termdp.bench.suites import RECOMMENDER, Column, Row
@@ -97,36 +97,17 @@ def numbers_of(plan, path, **cut):
     return measured, curves, len(jobs)
 
 
-SAME_BITS = """
-import sys
-from pathlib import Path
-from test_bench import numbers_of, tiny_plan
-
-out = Path(sys.argv[1])
-plan = tiny_plan("termpg", seeds=2)
-*together, few = numbers_of(plan, out / "together")
-*alone, many = numbers_of(plan, out / "alone", most_runs=lambda job: 1)
-assert (few, many) == (1, 2)
-assert together == alone
-"""
-
-
 def test_on_the_cpu_a_run_has_the_same_bits_whatever_runs_beside_it(tmp_path):
     """Two together, and each alone; learning would make much of a bit.
 
-    In a process that fuses operations as users' do: as tests compile, sums are cut
-    differently.
+    With operations fused as users' are: as tests compile, sums are cut differently.
     """
-    here = Path(__file__).parent
-    flags = os.environ["XLA_FLAGS"].replace("--xla_cpu_use_fusion_emitters=false", "")
-    paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
-    command = [sys.executable, "-c", SAME_BITS, str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    environment |= {"XLA_FLAGS": flags}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    plan = tiny_plan("termpg", seeds=2)
+    with fused():
+        *together, few = numbers_of(plan, tmp_path / "together")
+        *alone, many = numbers_of(plan, tmp_path / "alone", most_runs=lambda job: 1)
+    assert (few, many) == (1, 2)
+    assert together == alone
 
 
 def test_columns_that_share_a_program_learn_as_they_would_alone(swept, tmp_path):

@@ -118,8 +118,7 @@ def test_a_locked_database_answers_soon_and_nothing_is_lost(tmp_path):
             ):
                 begun = time.monotonic()
                 answer = ask()
-                # Little more than twice the time that the store waits.
-                assert time.monotonic() - begun < 3
+                assert time.monotonic() - begun < 5
                 assert answer.status_code == 503
                 assert answer.headers["retry-after"]
             # Who only reads does not wait for who writes.
