@@ -38,8 +38,9 @@ demo: setup
 services:
 	@tools/install_test_services
 
-# Workers that are done take tests from the other: no long file is waited for at the end.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Three workers for two cores: browsers, servers and disks are waited for. Workers that are
+# done take tests from the others: no long file is waited for at the end.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
 test: setup services
 	$(PYTEST) $(ARGS)

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from offline_costs import block
 from offline_costs.episodes import from_episodes
 from offline_costs.offline import fit_buffer
-from runs_long import OPTIMISED
+from runs_long import optimised
 from termdp.costs.config import CostConfig
 from termdp.runs.config import make_config
 
@@ -48,7 +48,8 @@ def learned(task, num_train, config, seeds, num_steps, num_rows):
         num_steps=num_steps,
     )
     keys = jnp.stack([jax.random.key(1000 + seed) for seed in seeds])
-    states, _ = jax.jit(jax.vmap(fit), compiler_options=OPTIMISED)(keys, buffer)
+    with optimised():
+        states, _ = jax.jit(jax.vmap(fit))(keys, buffer)
     states = jax.device_get(states)
     return [jax.tree.map(lambda x, i=i: x[i], states) for i in range(len(seeds))], (
         held_out

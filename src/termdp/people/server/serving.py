@@ -188,8 +188,6 @@ def make_config(
         backlog=BACKLOG,
         timeout_keep_alive=int(SECONDS["idle"]),
         timeout_graceful_shutdown=5,
-        # A busy machine may keep a worker from answering its parent for a while.
-        timeout_worker_healthcheck=30,
     )
 
 
