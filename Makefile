@@ -38,9 +38,8 @@ demo: setup
 services:
 	@tools/install_test_services
 
-# Three workers for two cores: browsers, servers and disks are waited for. Workers that are
-# done take tests from the others: no long file is waited for at the end.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
+# Workers that are done take tests from the other: no long file is waited for at the end.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test: setup services
 	$(PYTEST) $(ARGS)
@@ -83,7 +82,8 @@ FUZZ_EXAMPLES ?= 400
 
 soak: setup services
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(SOAK)
-	TERMDP_LONG_TESTS=1 $(BIN)/python -m pytest tests/learning/test_recorded_costs.py
+	TERMDP_LONG_TESTS=1 $(BIN)/python -m pytest tests/learning/test_recorded_costs.py \
+	  tests/contracts/test_bench.py
 	TERMDP_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) \
 	  $(BIN)/python -m pytest -n 2 tests/contracts/test_fuzz_files.py tests/people/test_study_files.py
 	$(BIN)/python benchmarks/kills.py --kills 20
