@@ -12,8 +12,8 @@ from pathlib import Path
 # throws them away). All this is set before JAX is imported.
 KEPT_PROGRAMS = Path(__file__).parents[1] / ".cache" / "test-programs"
 MOST_BYTES = 2 * 2**30
-MOST_RESIDENT_BYTES = 1.6 * 2**30
-WORTH_FORGETTING_BYTES = 2**29
+MOST_RESIDENT_BYTES = 1.8 * 2**30
+WORTH_FORGETTING_BYTES = 0.6 * 2**30
 CHOICES = {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 "
     "--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false "
