@@ -12,6 +12,7 @@ from typing import Any
 from termdp.bench.curves import Curve
 from termdp.bench.plan import RunKey
 from termdp.bench.sweep_folder import (
+    check_alike,
     check_unused,
     key_of,
     read_curves,
@@ -55,7 +56,7 @@ def gather(parts: Sequence[Path], out: Path) -> Gathered:
         raise ValueError("expected folders of results to put together, got none")
     check_unused(out)
     manifests = [read_manifest(part) for part in parts]
-    _check_alike(manifests, parts)
+    check_alike(manifests, parts, ALIKE)
     records: dict[RunKey, dict[str, Any]] = {}
     curves: dict[RunKey, Curve] = {}
     settings: dict[str, Any] = {}
@@ -83,17 +84,6 @@ def gather(parts: Sequence[Path], out: Path) -> Gathered:
     write_packed(out, ordered, curves)
     write_json(out / "manifest.json", _manifest_of(manifests, ordered, commits))
     return Gathered(len(records), repeated, outdated)
-
-
-def _check_alike(manifests: list[dict[str, Any]], parts: Sequence[Path]) -> None:
-    for part, manifest in zip(parts, manifests, strict=True):
-        for name in ALIKE:
-            first, here = manifests[0].get(name), manifest.get(name)
-            if first != here:
-                raise ValueError(
-                    f"expected parts with the same {name}, got {first} in {parts[0]} "
-                    f"and {here} in {part}"
-                )
 
 
 def _manifest_of(

@@ -13,7 +13,7 @@ import dataclasses
 import json
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,20 @@ def read_curves(path: Path) -> dict[RunKey, Curve]:
         if curve is not None:
             curves[key] = curve
     return curves
+
+
+def check_alike(
+    manifests: Sequence[dict[str, Any]], paths: Sequence[Path], names: Sequence[str]
+) -> None:
+    """Refuse folders whose manifests differ in one of these names."""
+    first = manifests[0]
+    for manifest, path in zip(manifests, paths, strict=True):
+        for name in names:
+            if manifest.get(name) != first.get(name):
+                raise ValueError(
+                    f"expected folders with the same {name}, got {first.get(name)} in "
+                    f"{paths[0]} and {manifest.get(name)} in {path}"
+                )
 
 
 def pack(path: Path) -> None:

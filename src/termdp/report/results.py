@@ -12,6 +12,7 @@ from termdp.bench.curves import Curve
 from termdp.bench.plan import RunKey
 from termdp.bench.suites import SUITES, cells
 from termdp.bench.sweep_folder import (
+    check_alike,
     command_to_resume,
     key_of,
     pack,
@@ -129,13 +130,8 @@ def load(paths: Sequence[Path]) -> Results:
 
 def _check_alike(manifests: list[dict[str, Any]], paths: Sequence[Path]) -> None:
     first = manifests[0]
+    check_alike(manifests, paths, _SAME)
     for manifest, path in zip(manifests[1:], paths[1:], strict=True):
-        for name in _SAME:
-            if manifest[name] != first[name]:
-                raise ValueError(
-                    f"expected folders with the same {name}, got {first[name]} in "
-                    f"{paths[0]} and {manifest[name]} in {path}"
-                )
         before, now = (m["versions"]["termdp"] for m in (first, manifest))
         if before != now:
             raise ValueError(
