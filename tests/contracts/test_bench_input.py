@@ -37,7 +37,11 @@ BAD_WORDS = [
         "expected an engine (local, ray)",
         "slurm",
     ),
-    (["bench", "smoke", "--address", "auto"], "no --address with the engine local", ""),
+    (
+        ["bench", "smoke", "--address", "auto"],
+        "--address with --engine ray only",
+        "auto",
+    ),
     (
         ["bench", "smoke", "--seeds", "0"],
         "seeds to be a whole number of at least 1",

@@ -28,7 +28,10 @@ def has_parquet() -> bool:
 
 
 def write_curve(stem: Path, curve: Curve) -> Path:
-    """Write columns of equal length in one rename; returns the file's path."""
+    """Write columns of equal length, whole or not at all; returns the file's path.
+
+    The suffix is added to `stem`.
+    """
     path = with_suffix(stem, ".parquet" if has_parquet() else ".npz")
     with draft_of(path) as draft:
         if path.suffix == ".parquet":
@@ -47,7 +50,7 @@ def write_curve(stem: Path, curve: Curve) -> Path:
 def read_curve(stem: Path) -> Curve | None:
     """Read what `write_curve` wrote, in either format; None if there is no file.
 
-    Raises a `ValueError` if it is damaged, or larger than any curve.
+    Raises `ValueError` if the file is damaged or larger than any curve can be.
     """
     for suffix, read in ((".parquet", _read_parquet), (".npz", _read_npz)):
         path = with_suffix(stem, suffix)
@@ -85,7 +88,7 @@ def _read_parquet(path: Path) -> Curve:
 
 
 def _column(values: Any) -> np.ndarray:
-    """A column as an array; words are checked before they are repeated."""
+    """A column as an array; words are checked before they are copied to every row."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(values.type):
@@ -97,7 +100,7 @@ def _column(values: Any) -> np.ndarray:
         raise ValueError(f"expected words of at most {MOST_WORD} letters")
     places = chunk.indices.to_numpy()
     if len(places) and not 0 <= places.min() <= places.max() < len(words):
-        raise ValueError("expected words for all places")
+        raise ValueError("expected a word in every row, got rows without one")
     return np.asarray(words[places])
 
 
@@ -142,12 +145,13 @@ def _checked(curve: Curve) -> Curve:
         if (name in WORDS) != (values.dtype.kind in "OU") or (
             name not in WORDS and values.dtype.kind not in "iuf"
         ):
-            raise ValueError(f"expected other values of {name} than {values.dtype}")
+            kind = "words" if name in WORDS else "numbers"
+            raise ValueError(f"expected {kind} in {name}, got {values.dtype}")
         if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values):
             raise ValueError(f"expected words in {name}")
     return curve
 
 
 def with_suffix(stem: Path, suffix: str) -> Path:
-    """The path with something added: names such as `termpg_0.1` have dots already."""
+    """The path with a suffix added; `Path.with_suffix` would cut `termpg_0.1`."""
     return stem.with_name(stem.name + suffix)

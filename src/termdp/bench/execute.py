@@ -28,7 +28,7 @@ class RunResult:
     """One finished run.
 
     Attributes:
-        key: its name.
+        key: its name in the results.
         record: its settings and results, as plain data for JSON.
         curve: by name, one number per point, NaN if unknown.
         agent: the trained agent; None unless asked for.
@@ -47,7 +47,7 @@ class JobResult:
     Attributes:
         runs: finished runs.
         failures: errors of single runs, by key.
-        facts: times and speed of the program.
+        facts: times and speed of the compiled program, for the manifest.
     """
 
     runs: list[RunResult]
@@ -75,7 +75,7 @@ def run_job(
         job: what to run.
         program: its compiled program.
         on_progress: gets the fraction done, between chunks.
-        agents_of: the seed whose agents are also wanted; None for no agents.
+        agents_of: also return the agents of this seed; None for no agents.
     """
     runner = Runner(
         program,

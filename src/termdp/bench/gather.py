@@ -28,7 +28,7 @@ ALIKE = ("format", "seed", "steps", "preset", "end_handling")
 
 @dataclass(frozen=True)
 class Gathered:
-    """What became of the runs.
+    """How many runs were taken, and how many were left out.
 
     Attributes:
         runs: how many are in the new folder.

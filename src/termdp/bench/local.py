@@ -31,7 +31,7 @@ def run_local(
 
     Args:
         jobs: what to run.
-        agents_of: the seed whose agents are also wanted; None for no agents.
+        agents_of: also return the agents of this seed; None for no agents.
     """
     devices = jax.devices()
     shared = devices if len(devices) > 1 else None

@@ -1,9 +1,9 @@
 """From a suite to jobs: which runs share a compiled program.
 
-Jobs hold only runs with equal settings. On the CPU they hold only runs that would have
-the same program alone, and these follow one another: a run's bits do not depend on the
-others. On an accelerator the runs of a program go in parallel, so the last bits depend
-on how many there are.
+The runs of a job share an environment and all sizes, so they can share a program. On the
+CPU a job holds only runs that would have the same program alone, and the program runs
+them one after the other: a run's bits do not depend on the others. On an accelerator the
+runs of a program go in parallel, so the last bits depend on how many there are.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ class Cell:
     Attributes:
         column: the environment.
         row: the method's name and numbers.
-        spec: both as the specification of a run.
-        method: all of its numbers.
+        spec: both of these as the specification of a run.
+        method: the method with all its numbers.
         config: sizes and rates.
-        learner_window: window of its cost learner; None if it learns no costs.
+        learner_window: window of the method's cost learner; None if it learns no costs.
     """
 
     column: Column
@@ -111,13 +111,15 @@ class BenchJob:
 
     @property
     def all_steps(self) -> int:
-        """Work: steps of all runs together."""
+        """Steps of all runs together."""
         return self.steps * len(self.runs)
 
     def training_job(self, multiple: int = 1) -> Job:
-        """The runs for the training loop, their number a multiple of the given one.
+        """The runs as a job for the training loop.
 
-        The last run is repeated to fill up.
+        Args:
+            multiple: the number of runs becomes a multiple of this (the number of
+                devices); the last run is repeated to fill up.
         """
         missing = -len(self.runs) % multiple
         runs = [*self.runs, *([self.runs[-1]] * missing)]
@@ -139,7 +141,7 @@ class Plan:
     """A suite with its final numbers.
 
     Attributes:
-        suite: its name.
+        suite: name of the suite.
         cells: methods on environments.
         seeds: how many.
         seed: the first seed.
@@ -285,13 +287,15 @@ def _cells_of(
 
 # ---- which columns can share a program: an observer is data, like a method ----------
 
-_ANY_WINDOW = (
-    2**30
-)  # one size for all, so that observers with different windows look alike
+# One memory size for all, so that observers with different windows look alike.
+_ANY_WINDOW = 2**30
 
 
 def program_kind(spec: RunSpec) -> Any:
-    """Equal for environments that can share a program: they differ only in numbers."""
+    """A value that is equal for environments that can share a program.
+
+    Such environments differ only in numbers that are not fixed at compilation.
+    """
     _, params = make_env(spec)
     fixed = tuple(
         (name, str(value))

@@ -71,7 +71,7 @@ def _row(method: str, label: str | None = None, **changes: Any) -> Row:
 
 
 def _distinct(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Without numbers that are already an earlier one's default."""
+    """Without rows that are the same method as an earlier row, with the same numbers."""
     kept: dict[Any, Row] = {}
     for row in rows:
         method = find_method(row.method, **row.changes)
@@ -268,7 +268,7 @@ SUITES: dict[str, Suite] = {
         ),
         Suite(
             "hard",
-            "observers that matter",
+            "observers that matter: an agent that ignores them loses half its return",
             HARD_COLUMNS,
             HARD,
             steps=3_000_000,
@@ -288,7 +288,7 @@ SUITES: dict[str, Suite] = {
         ),
         Suite(
             "all",
-            "all of the above but smoke; what they share runs once",
+            "all of the above but smoke; a cell that is in several runs once",
             parts=(
                 *("paper", "ablations", "bonus", "fair", "methods"),
                 *("hard", "window", "rivals"),

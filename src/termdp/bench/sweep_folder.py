@@ -193,7 +193,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         made_by = made.get("termdp") if isinstance(made, dict) else None
         raise ValueError(
             f"expected results of format {FORMAT}, but {path} has format {found!r:.20}: "
-            f"use termdp {made_by or 'of that time'!s:.20}"
+            f"use termdp {made_by or 'of the version that wrote it'!s:.30}"
         )
     try:
         check_manifest(manifest)
@@ -231,9 +231,8 @@ def _check_same_sweep(manifest: dict[str, Any], plan: Plan, path: Path) -> None:
         "end_handling": plan.end_handling,
     }
     for name, value in asked.items():
-        before = manifest.get(
-            name, 0
-        )  # older sweeps do not say that they began with seed 0
+        # Older sweeps do not say their first seed, which was always 0.
+        before = manifest.get(name, 0)
         if before != value:
             raise ValueError(
                 f"expected {name} {before} as in {path}, got {value}: choose another "

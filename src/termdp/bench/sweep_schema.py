@@ -7,7 +7,7 @@ import msgspec
 from termdp.bench.suites import Column, Row
 from termdp.reading import Count, Name, Plain, from_plain
 
-# No path can be made of them.
+# Labels become names of folders: no separators, and no dot at the start.
 Label = Annotated[str, msgspec.Meta(pattern=r"^\w[\w.+=-]{0,99}$")]
 Cell = Annotated[str, msgspec.Meta(pattern=r"^\w[\w.+=-]{0,99}/\w[\w.+=-]{0,99}$")]
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
@@ -71,7 +71,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`seedN.json` but for its settings and measured numbers."""
+    """The fields of `seedN.json` except settings and the other measured numbers."""
 
     column: Label
     row: Label

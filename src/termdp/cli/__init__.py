@@ -41,7 +41,7 @@ COMPILING = (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one command; exits with code 2 when the input is at fault."""
+    """Run one command; bad input ends with one sentence and exit code 2."""
     try:
         try:
             _dispatch(argv)

@@ -29,7 +29,7 @@ class Args:
     engine: str = "local"
     """local: all devices of this machine. ray: a Ray cluster (extra `ray`)."""
     address: str | None = None
-    """Address of the Ray cluster; one is started on this machine unless given."""
+    """Address of the Ray cluster; unless given, one is started on this machine."""
     seeds: int | None = None
     """Runs per cell; the suite's number unless given (5 for most)."""
     seed: int = 0
@@ -51,7 +51,7 @@ class Args:
     resume: bool = False
     """Run only what the folder lacks."""
     runs_per_job: int | None = None
-    """At most this many runs per compiled program; all that fit unless given."""
+    """Most runs in one compiled program; unless given, engine and device decide."""
     gather: tuple[Path, ...] = ()
     """Run nothing: put the results of these folders together in OUT."""
     agents: bool = False
@@ -155,14 +155,17 @@ def _plan(args: Args, suite: str) -> Any:
 
 
 def _engine(args: Args) -> tuple[Any, str, int]:
-    """The engine's function from jobs to events, its platform, its jobs at once."""
+    """The engine (a function from jobs to events), its platform, its jobs at once."""
     if args.engine not in ENGINES:
         raise ValueError(
             f"expected an engine ({', '.join(ENGINES)}), got {args.engine!r}"
         )
     if args.engine == "local":
         if args.address is not None:
-            raise ValueError("expected no --address with the engine local")
+            raise ValueError(
+                f"expected --address with --engine ray only, got {args.address}: add "
+                "--engine ray, or leave out --address"
+            )
         from functools import partial
 
         from termdp.bench.local import run_local
@@ -195,7 +198,7 @@ def _most_runs(args: Args, plan: Any, platform: str) -> Any:
     if args.runs_per_job is not None:
         if args.runs_per_job < 1:
             raise ValueError(
-                f"expected runs-per-job to be at least 1, got {args.runs_per_job}"
+                f"expected --runs-per-job to be at least 1, got {args.runs_per_job}"
             )
         return lambda job: args.runs_per_job
     if args.engine == "ray":

@@ -24,7 +24,7 @@ STYLES = {
 def shown(
     jobs: list[BenchJob], speeds: Speeds, jobs_at_once: int = 1
 ) -> Iterator[Callable[[Event], None]]:
-    """Show a sweep on standard error; gives the function that takes its events."""
+    """Show a sweep on standard error; yields the function to call with its events."""
     progress = Progress(jobs, speeds, jobs_at_once)
     if not sys.stderr.isatty():
         yield lambda event: _tell(progress, event)

@@ -17,7 +17,7 @@ class Args:
     out: Path = Path("demo")
     """Folder for the page and its films."""
     steps: int | None = None
-    """Steps per method and seed."""
+    """Steps per method and seed; 120,000 unless given."""
     seeds: int = 5
     """Number of seeds."""
 

@@ -99,4 +99,4 @@ def _print(found: dict[str, Any]) -> None:
         )
     Console().print(table)
     if len(found["seeds"]) > 1:
-        print("interval of a seed: over its episodes; of all: over the seeds' means")
+        print("intervals: of a seed over its episodes, of all over the seeds' means")

@@ -54,11 +54,11 @@ def run(args: Args) -> None:
     from termdp.people.server.serving import Opening, plain_http_warning, serve
 
     if not 1 <= args.steps <= 2000:
-        raise ValueError(f"expected 1 to 2000 steps a ride, got {args.steps}")
-
+        raise ValueError(f"expected --steps from 1 to 2000, got {args.steps}")
     if not 0 < args.token_days <= 3650:
-        raise ValueError(f"expected --token-days up to 3650, got {args.token_days}")
-
+        raise ValueError(
+            f"expected --token-days above 0 and at most 3650, got {args.token_days:g}"
+        )
     if args.improve is not None:
         check_minutes(args.improve)
 

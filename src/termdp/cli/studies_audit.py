@@ -17,7 +17,7 @@ class Args:
     """
 
     study: tyro.conf.Positional[str | None] = None
-    """A study's name (default: all studies)."""
+    """The study's name (default: all studies)."""
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     json: bool = False

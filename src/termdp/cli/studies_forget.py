@@ -24,7 +24,7 @@ class Args:
     db: str = "people.db"
     """File or URL of the store (postgresql+psycopg://user@host/name)."""
     keep_stops: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Keep their stops, without name, reasons and times; only if they agree."""
+    """Keep their stops without name, reasons and times of day; only if they agree."""
     json: bool = False
     """Print JSON for programs."""
 

@@ -36,10 +36,10 @@ from termdp.tabular.regret import (
 class Args:
     """Learn a small TerMDP whose observer is unknown, and measure the regret.
 
-    Compares TermCRL with four kinds of agents: known costs; optimism that ignores stops;
-    TermCRL with the confidence sets of later work (ofuglb, mixture; untuned); Thompson
-    sampling. Tiny models add the whole history as state. Writes regret.png,
-    cost_error.png, model.png and summary.json.
+    Compares TermCRL with four kinds of agents: one that knows the costs; an optimistic
+    one that ignores stops; TermCRL with the confidence sets of later work (ofuglb,
+    mixture; untuned); Thompson sampling. On tiny models, one agent also takes the whole
+    history as its state. Writes regret.png, cost_error.png, model.png and summary.json.
 
     Example: termdp tabular chain --episodes 5000 --seeds 5
     """

@@ -91,7 +91,7 @@ class Args:
     """
 
     env: Annotated[Word, tyro.conf.arg(metavar="ENV")] = None
-    """Environment (`termdp envs`), or gym:ID for any registered Gymnasium id."""
+    """Environment (`termdp envs`), or gym:ID for an environment of Gymnasium."""
     method: Annotated[Word, tyro.conf.arg(metavar="METHOD")] = None
     """Method (`termdp methods`)."""
     steps: int | None = None

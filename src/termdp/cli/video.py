@@ -33,7 +33,7 @@ class Args:
     max_steps: int = 300
     """Longest film, in steps."""
     fps: float = 10.0
-    """Steps per second."""
+    """Speed of the film, in steps per second."""
 
 
 def run(args: Args) -> None:
