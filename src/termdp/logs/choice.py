@@ -35,7 +35,7 @@ class Choice:
         memory: the chosen one.
         memories: all of them, `[W]`.
         held_out: their likelihoods; cases are the memories' spans.
-        is_given: whether the user gave the memory.
+        is_given: whether only one memory was compared, usually the one the user gave.
         seed: of the bootstrap.
     """
 
@@ -46,7 +46,7 @@ class Choice:
     seed: int
 
     def interval(self) -> tuple[float, float] | None:
-        """95% interval of the best span; None if the user gave it."""
+        """95% interval of the best span; None if there was nothing to compare."""
         if self.is_given:
             return None
         _, best = self.of_kind().bootstrap(self.seed)
@@ -89,7 +89,7 @@ def check_delays(delays: Sequence[int]) -> None:
 
 
 def grid_for(lengths: np.ndarray) -> tuple[int, ...]:
-    """Windows to compare, without those longer than almost all sessions."""
+    """Windows to compare: those of `GRID` up to the 90% quantile of the lengths."""
     longest = max(float(np.quantile(lengths, 0.9)), 2.0)
     return tuple(window for window in GRID if window <= longest)
 
@@ -141,7 +141,9 @@ def _memories(windows: Sequence[int], kind: str, delays: Sequence[int]) -> list[
             if kind in ("leak", "best") and window > 1:
                 found.append(Memory(leak=1.0 - 1.0 / window, delay=int(delay)))
     if not found:
-        raise ValueError("expected a leak to last 2 steps or more, got only 1: windows")
+        raise ValueError(
+            "expected windows of 2 steps or more for a leak, got only windows of 1"
+        )
     return found
 
 

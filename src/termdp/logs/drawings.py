@@ -153,7 +153,7 @@ def _effects(axes: Any, fit: "Fit") -> None:
 
 def _memory(axes: Any, fit: "Fit") -> None:
     curve = fit.choice.of_kind()
-    # Draw differences from the best: sessions differ far more than windows.
+    # Draw differences from the best window: sessions differ far more among themselves.
     each = curve.log_likelihoods
     gap = each - each[int(np.argmax(curve.means))]
     error = gap.std(axis=1) / np.sqrt(gap.shape[1])
@@ -191,7 +191,7 @@ def _calibration(axes: Any, fit: "Fit") -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("predicted chance of a stop at a step")
-    axes.set_ylabel("share that were stopped there")
+    axes.set_ylabel("observed share of stops")
 
 
 def _short(name: str) -> str:

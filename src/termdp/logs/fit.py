@@ -389,7 +389,11 @@ def _place(name: str, known: Sequence[str], what: str) -> int:
 
 
 def _edges(sessions: Sessions, index: int, bins: int) -> tuple[float, ...]:
-    """Inner edges of bins with about equally many rows; none for two values."""
+    """Inner edges of bins with about equally many rows, for one observation.
+
+    Equal edges count once. Without an edge above the smallest value there are none, and
+    the column stays a number.
+    """
     every = max(sessions.num_rows // _QUANTILE_ROWS, 1)
     values = np.concatenate(
         [block.observations[::every, index] for block in sessions.blocks]

@@ -2,8 +2,8 @@
 
 DIR/observer.safetensors    the observer: `termdp.load_observer`, `--observer FILE`
 DIR/fit.json                what was found, with intervals
-DIR/stops.csv               which steps and columns made each session stop
-DIR/index.html              a page about both
+DIR/stops.csv               for each stopped session, the steps and columns that led to it
+DIR/index.html              a page about the fit
 """
 
 import io
@@ -70,8 +70,8 @@ def page_of(fit: "Fit", summary: dict[str, Any]) -> Page:
     page.plot(
         _svg(drawings.calibration_figure(fit)),
         "Each dot stands for steps with about the same predicted chance of a stop, in "
-        "sessions that the fit had not seen. Its height is the share that were really "
-        "stopped. On the line, prediction and truth agree. Bars: 95% intervals.",
+        "sessions that the fit had not seen. Its height is the observed share of "
+        "stops. On the line, prediction and observation agree. Bars: 95% intervals.",
     )
     page.facts(_facts(summary))
     page.heading("Three sessions")
@@ -112,9 +112,12 @@ def _soon(fit: "Fit") -> str:
     half = (
         f"Half of the sessions are stopped within {steps[below[0]]} steps."
         if len(below)
-        else f"{share[-1]:.0%} of the sessions outlast the log without a stop."
+        else f"After {steps[-1]} steps, {share[-1]:.0%} of the sessions are not stopped."
     )
-    return f"{half} Sessions that ended in another way count until their end."
+    return (
+        f"{half} This is the Kaplan–Meier estimate: sessions that ended in another way "
+        "count until their end."
+    )
 
 
 def _remember(fit: "Fit", summary: dict[str, Any]) -> str:
@@ -194,10 +197,10 @@ def _odds(cost: float) -> str:
 def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     better = 1.0 - summary["log_loss"] / summary["baseline_log_loss"]
     return [
-        ("surprise per step", f"{summary['log_loss']:.5g}"),
+        ("log loss per step", f"{summary['log_loss']:.5g}"),
         ("with a constant chance", f"{summary['baseline_log_loss']:.5g}"),
         ("with the last step alone", f"{summary['last_step_log_loss']:.5g}"),
-        ("surprise that is explained", f"{better:.1%}"),
+        ("log loss explained", f"{better:.1%}"),
         ("calibration error", f"{summary['calibration_error']:.3g}"),
         ("patience (bias)", f"{summary['bias']:.4g}"),
         ("reaction delay", f"{summary['delay']} steps"),

@@ -71,7 +71,7 @@ class HeldOut:
 def calibration(
     labels: np.ndarray, logits: np.ndarray, num_bins: int = 10
 ) -> list[dict[str, float]]:
-    """Predicted against actual stops in bins of equal numbers of expected stops.
+    """Predicted and observed shares of stops, in bins with equally many expected stops.
 
     Args:
         labels: STOPPED, NOT_STOPPED or NO_LABEL, of any shape.
@@ -107,7 +107,10 @@ def calibration_error(rows: list[dict[str, float]]) -> float:
 
 
 def area_under_curve(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Chance that a step with a stop has a higher logit than one without; ties half."""
+    """Chance that a step with a stop has a higher logit than one without.
+
+    Ties count half.
+    """
     used = labels != NO_LABEL
     stopped = labels[used] == STOPPED
     ranks = rankdata(logits[used])

@@ -11,7 +11,7 @@ import pyarrow.parquet
 from termdp.logs.sources import BATCH_ROWS, Source
 from termdp.reading import read_json
 
-# Pictures are in other files, and are not numbers.
+# Pictures lie in files of their own.
 _PICTURES = ("image", "video")
 
 

@@ -4,9 +4,9 @@ The accumulated cost is linear in the features' sums over the memory. So the cos
 weights of a logistic regression on these sums. Rows are computed block by block, when
 they are needed. Features are standardised first.
 
-Models for held-out sessions are fitted to every stop and, in long logs, to a weighted
-sample of the other steps, which does not change the expected fit. The final model sees
-every step.
+Models for held-out sessions are fitted to every stop. In long logs they see only a
+weighted sample of the other steps, which does not change the expected fit. The final
+model sees every step.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,8 @@ from termdp.tabular.likelihood import Parameters, information, maximise
 RIDGE = 1e-3
 # Most rows to fit a model for held-out sessions to (or all stops, if more).
 MOST_ROWS = 400_000
-# Most numbers of the final fit's rows to keep instead of computing them in every pass.
+# The final fit keeps its rows if they are at most so many numbers; larger ones are
+# computed again in every pass.
 MOST_KEPT = 2**25
 
 

@@ -2,8 +2,8 @@
 
 All windows and folds are fitted in one program (`window_fit`). Sessions are cut into
 pieces of equal length with the history that their windows need. In long logs the networks
-see every piece with a stop and a weighted sample of the rest. Held-out likelihoods cover
-all sessions.
+see a weighted sample of the pieces, in which those with a stop have up to half of the
+steps. Held-out likelihoods cover all sessions.
 """
 
 import dataclasses
@@ -25,6 +25,7 @@ from termdp.logs.window_fit import FitData, Fitted, Task, fit_many
 from termdp.observer import Observer
 
 MEMBERS = 3
+# Most steps of the pieces that the networks see, about.
 MOST_ROWS = 300_000
 PIECE = 512
 NETWORK = CostConfig(
@@ -201,7 +202,8 @@ class NetworkLearner:
         )
         key = jax.random.key(self.seed)
         fitted = fit_many(key, data, tasks, config, len(pieces.session))
-        found: Fitted = jax.device_get(fitted)  # to be picked from, without compiling
+        # On the host, because picking single models from it there compiles nothing.
+        found: Fitted = jax.device_get(fitted)
         return found
 
     def _taken(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
@@ -262,7 +264,11 @@ class NetworkLearner:
     def _drawn(
         self, session: np.ndarray, is_last: np.ndarray, length: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pieces with a stop, some of the others, and how many each stands for."""
+        """Which pieces are drawn, and how many each stands for.
+
+        A log of at most `MOST_ROWS` steps is kept whole. In a longer one, pieces with a
+        stop and pieces without get half of the room each.
+        """
         rng = np.random.default_rng([self.seed, 0x91])
         stopped = is_last & (self.sessions.ends[session] == STOPPED)
         chance = np.ones(len(session))

@@ -1,7 +1,8 @@
 """Sessions: a checked log, in blocks of whole sessions.
 
-Every number is held once, as float32. A bad log is refused with one sentence that names
-the row: sessions in pieces, a stop in the middle, empty cells, text.
+Every number is held once, as float32 (choices as int16). A bad log is refused with one
+sentence that names the session, row or column: a session in two pieces, a stop before the
+last row, empty cells, text.
 """
 
 import dataclasses
@@ -15,9 +16,9 @@ import pyarrow.compute as pc
 from termdp.costs.buffer import STOPPED
 from termdp.logs.sources import Source
 
-# How sessions end: STOPPED by the observer, or
+# How a session ends besides STOPPED: the log ends first, or the session ends by itself.
 CENSORED, GAME_OVER = 0, 2
-# A block has at least this many rows, and ends with a session.
+# Every block but the last has at least this many rows; each ends with a session.
 BLOCK_ROWS = 2**17
 MOST_ACTIONS = 1000
 

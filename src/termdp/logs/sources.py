@@ -42,7 +42,7 @@ class Source:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Batches of some columns; an error is one sentence."""
+        """Batches of some columns; what cannot be read raises `ValueError`."""
         wanted = list(dict.fromkeys(columns))
         for name in wanted:
             self.check_column(name)
@@ -131,7 +131,7 @@ def _csv(path: Path) -> Source:
     blocks = pa.csv.ReadOptions(block_size=CSV_BLOCK)
     with pa.csv.open_csv(path, read_options=blocks) as reader:
         schema = reader.schema
-    # Whole numbers in the first block may have decimals later; null is all empty.
+    # Types come from the first block. A column that is empty there is read as text.
     whole = {
         name: pa.string() if pa.types.is_null(kind) else kind
         for name, kind in zip(schema.names, schema.types, strict=True)
@@ -160,7 +160,7 @@ def _csv(path: Path) -> Source:
 
 
 def _from_pandas(frame: Any) -> Source:
-    """A DataFrame, converted slice by slice; its owner has pandas installed."""
+    """A DataFrame, converted slice by slice."""
     names = [str(name) for name in frame.columns]
     try:
         schema = pa.Schema.from_pandas(frame.set_axis(names, axis=1).head(1000), False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from termdp.logs.fit import Fit
 
 EVERY_STEP = "every step"
-_Z = 1.959963984540054  # of 95%
+_Z = 1.959963984540054  # the normal distribution's quantile for 95% intervals
 
 
 def summarise(fit: "Fit") -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _memory(choice: Choice) -> dict[str, Any]:
 
 
 def _compared(choice: Choice) -> list[dict[str, Any]]:
-    """Every memory that was compared: held-out log-likelihood per session, 95%."""
+    """Every memory compared: held-out log-likelihood per session, with 95% interval."""
     intervals, _ = choice.held_out.bootstrap(choice.seed)
     rows = zip(choice.memories, choice.held_out.means, intervals, strict=True)
     return [
@@ -95,7 +95,7 @@ def _compared(choice: Choice) -> list[dict[str, Any]]:
 
 
 def linear_costs(model: LinearModel) -> dict[str, dict[str, Any]]:
-    """Cost per unit of each feature with its 95% interval, and of a mean step.
+    """Cost per unit of each feature, and of a mean step, with 95% intervals.
 
     `typical` is the feature's standard deviation (1 for one of several choices): cost
     × typical can be compared between features.
@@ -128,7 +128,7 @@ def network_effects(fit: "Fit") -> dict[str, dict[str, Any]]:
     """Effects in a network: mean cost of steps high in a column, minus that of low ones.
 
     High means above the column's mean. For discrete actions, it is that action against
-    all others.
+    all others. In a long log, only some of the blocks are used.
     """
     sessions = fit.sessions
     names = list(sessions.roles.observations)

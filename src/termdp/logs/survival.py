@@ -52,7 +52,7 @@ def expanded(
 def _repeated(
     batch: pa.RecordBatch, steps: np.ndarray, roles: Roles
 ) -> Iterator[pa.RecordBatch]:
-    """Each row repeated for its steps, in batches; events only on the last ones."""
+    """Each row once per time step, in batches; the event only on the row's last step."""
     ends = np.cumsum(steps)
     for first in range(0, int(ends[-1]) if len(ends) else 0, BATCH_ROWS):
         places = np.arange(first, min(first + BATCH_ROWS, int(ends[-1])))

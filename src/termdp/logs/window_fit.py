@@ -201,7 +201,7 @@ def calibrate(
         sums: C, accumulated costs of the networks.
         labels: STOPPED, NOT_STOPPED or NO_LABEL.
         weights: how much each step counts.
-        bias: where to begin.
+        bias: first guess of the bias.
     """
     used = jnp.where(labels == NO_LABEL, 0.0, weights)
     target = (labels == STOPPED).astype(jnp.float32)

@@ -209,7 +209,7 @@ def test_networks_find_window_and_costs(log):
         ({"model": "forest"}, "model to be one of linear, network, got 'forest'"),
         ({"memory": "short"}, "memory to be one of window, leak, best"),
         ({"model": "network", "bins": 3}, "expected --model linear"),
-        ({"memory": "leak", "windows": [1]}, "a leak to last 2 steps"),
+        ({"memory": "leak", "windows": [1]}, "windows of 2 steps or more for a leak"),
         ({"bins": 1}, "bins from 2 to 50"),
         ({"binned": ["speed"]}, "bins together with binned"),
         ({"bins": 3, "binned": ["sped"]}, "got 'sped': did you mean speed"),
