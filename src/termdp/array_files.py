@@ -25,7 +25,7 @@ Arrays = dict[str, np.ndarray]
 def write_arrays(
     path: Path, arrays: Arrays, name: str = "", manifest: Any = None
 ) -> None:
-    """Write arrays, and a manifest in the header under a name; in one rename."""
+    """Write a whole file or nothing: arrays, and under a name a manifest, if given."""
     header = None if manifest is None else {name: json.dumps(manifest, sort_keys=True)}
     with draft_of(path) as draft:
         save_arrays(draft, arrays, header)
@@ -56,9 +56,9 @@ def read_with_manifest(
 
     Args:
         path: the file.
-        name: of the manifest in the header.
-        room: from the manifest to how many bytes its arrays may have; called before
-            they are read. It may refuse the file with a `ValueError`.
+        name: the manifest's name in the header.
+        room: a function from the manifest to the most bytes that the arrays may take.
+            It is called before they are read, and may raise a `ValueError`.
     """
 
     def limit(header: dict[str, str]) -> int:
@@ -78,7 +78,11 @@ def read_manifest(path: Path, name: str) -> Any:
 def _read(
     path: Path, most_bytes: Callable[[dict[str, str]], int]
 ) -> tuple[dict[str, str], Arrays]:
-    """Header, and arrays if they have no more bytes than the header allows."""
+    """The header and the arrays.
+
+    `most_bytes` says from the header how many bytes the arrays may take; if it is
+    negative, they are not read.
+    """
     try:
         size = plain_size(path)
         with path.open("rb") as file:

@@ -46,7 +46,7 @@ def restore(template: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def bytes_of(template: Any) -> int:
-    """How many bytes the arrays of a tree have when saved."""
+    """How many bytes the arrays of a tree take when saved."""
     return sum(
         math.prod(leaf.shape) * _itemsize(leaf) for leaf in jax.tree.leaves(template)
     )

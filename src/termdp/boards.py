@@ -18,7 +18,7 @@ def board_columns(board: Any, xp: ModuleType) -> Any:
     """Zeros and ones, float32 `[..., columns]`; see `board_names`.
 
     Args:
-        board: `[..., rows, columns, channels]`; anything that is not 0 is something.
+        board: `[..., rows, columns, channels]`; a cell is empty where it is 0.
         xp: `numpy` or `jax.numpy`.
     """
     there = board != 0

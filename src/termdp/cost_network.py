@@ -46,7 +46,8 @@ class CostNetwork(nn.Module):
         hidden: hidden units of all but the image network.
         nonnegative: whether the output passes through a softplus.
         precision: of grids' and images' hidden layers; the cost itself is float32.
-        outputs: None for a cost, or the number of features of a step, of size about 1.
+        outputs: None for a cost. A number gives that many features of a step instead,
+            each of size about 1.
     """
 
     actions: ActionSpec

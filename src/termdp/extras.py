@@ -10,11 +10,11 @@ class MissingPackageError(ImportError, ValueError):
 
 @contextlib.contextmanager
 def needs(extra: str, *packages: str) -> Iterator[None]:
-    """Name the fix when one of an extra's packages is missing; a block or a decorator.
+    """If a package is missing, say which extra installs it; a block or a decorator.
 
     Args:
-        extra: of this package.
-        *packages: those of the extra, by their import names.
+        extra: the extra of termdp that installs the packages.
+        *packages: their import names.
     """
     try:
         yield

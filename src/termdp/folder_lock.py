@@ -23,8 +23,8 @@ def only_writer(folder: Path) -> Iterator[None]:
     """Make a folder if it is missing, and keep other processes from writing to it.
 
     The lock is the kernel's, on the open file `.lock`: it ends with the process, even if
-    that is killed. A file that a killed process left locks nothing. If the disk has no
-    locks, there is a warning.
+    that is killed. The file may stay behind then, but it locks nothing. On a disk
+    without locks, there is a warning.
     """
     is_new = not folder.exists()
     if not is_new and not folder.is_dir():
@@ -57,7 +57,7 @@ def _locked(folder: Path) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # the one before has just removed it: once more
+        os.close(handle)  # its last owner has just removed the file: try again
 
 
 def _lock(handle: int, folder: Path) -> None:
@@ -66,10 +66,11 @@ def _lock(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = os.read(handle, 200).decode(errors="replace") or "another"
+        owner = os.read(handle, 200).decode(errors="replace")
+        process = f"process {owner}" if owner else "another process"
         raise ValueError(
-            f"expected nobody else to write to {folder}, but process {owner} does: wait "
-            "for it, or use another folder"
+            f"expected nobody else to write to {folder}, but {process} does: wait for "
+            "it, or use another folder"
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:

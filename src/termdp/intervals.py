@@ -1,7 +1,7 @@
 """Means and differences of means with Student's t intervals at 95%.
 
-The library computes them only here: for reports, evaluation and the tabular part.
-`scipy.stats` is imported on first use: it takes as long as all else that a server needs.
+Reports, evaluation and the tabular part all use these. `scipy.stats` is imported on
+first use: importing it takes as long as everything else that a server needs.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Interval:
 
 
 def mean_interval(values: ArrayLike) -> Interval:
-    """Mean of some numbers; no interval for one number, nothing if one is NaN."""
+    """The mean; ends are NaN for one number, all is NaN if one is not finite."""
     if not np.isfinite(values).all():
         return Interval(np.nan, np.nan, np.nan)
     low, mean, high = mean_band(values)
@@ -41,9 +41,9 @@ def mean_interval(values: ArrayLike) -> Interval:
 
 
 def mean_band(values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Low end, mean and high end over the first axis (the seeds); NaN is left out.
+    """Low end, mean and high end over the first axis (the seeds), leaving out NaN.
 
-    The ends are NaN if only one seed is known.
+    The ends are NaN where only one seed is known.
     """
     from scipy import stats
 
@@ -56,12 +56,12 @@ def mean_band(values: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def difference(ours: ArrayLike, theirs: ArrayLike) -> Interval:
-    """Difference of two means with Welch's t interval: honest for five seeds."""
+    """Difference of two means with Welch's t interval (variances may differ)."""
     from scipy import stats
 
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
     with warnings.catch_warnings():
-        # Samples without spread are fine here: their difference is certain.
+        # Samples without spread are no mistake: the interval then has width 0.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(ours, theirs, equal_var=False)
         low, high = test.confidence_interval(LEVEL)

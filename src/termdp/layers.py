@@ -117,10 +117,11 @@ class Dense(nn.Module):
 
 
 def as_numbers(copies: jax.Array, precision: str = "float32") -> jax.Array:
-    """To numbers, after rearranging: flags and bytes are copied as such.
+    """Flags or bytes as numbers of a precision.
 
-    The barrier keeps XLA from converting before it copies; with bfloat16, which is for
-    accelerators, it does both in one pass.
+    Call it after rearranging, so that the small types are copied. The barrier keeps XLA
+    from converting first. With bfloat16, which is for accelerators, there is none: XLA
+    does both in one pass.
     """
     if copies.dtype == jnp.dtype(precision):
         return copies

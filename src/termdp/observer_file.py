@@ -215,7 +215,7 @@ def shipped_observer() -> Observer:
 
 
 def shipped_path() -> Any:
-    """A context with the path of the file that comes with the package."""
+    """A context manager that gives the path of the file in the package."""
     return as_file(files("termdp.envs") / "data" / SHIPPED)
 
 

@@ -27,7 +27,7 @@ TYPES = {
     np.dtype("int64"): TensorProto.INT64,
     np.dtype("bool"): TensorProto.BOOL,
 }
-# The same operation by another name: one input, two inputs.
+# Operations that ONNX has under another name, with the same inputs.
 ALIKE = {
     "abs": "Abs",
     "add": "Add",
@@ -187,7 +187,8 @@ class _Graph:
             return [self.node(REDUCTIONS[name], [inputs[0], axes], keepdims=0)]
         if name not in RULES:
             raise ValueError(
-                f"expected operations that termdp translates to ONNX, got {name!r}"
+                f"expected operations that termdp translates to ONNX, got {name!r}: "
+                "add a rule to termdp.onnx_graph"
             )
         return RULES[name](self, equation, inputs)
 

@@ -1,7 +1,7 @@
-"""Files are checked before they are used: size, kind, fields.
+"""Check files before using them.
 
-First that it is a plain file, then its size, then its fields. Each kind of file has a
-class with typed fields, and unknown fields are refused.
+A file must be a plain file, then not too large, then have the right fields. Each kind of
+file has a class with typed fields, and unknown fields are refused.
 """
 
 import json
@@ -14,7 +14,7 @@ import msgspec
 MEGABYTE = 2**20
 UNREADABLE = "it is unreadable: you have no permission to read it"
 Kind = TypeVar("Kind")
-# Fields that many kinds of files have.
+# Types of fields that many kinds of files have.
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Name = Annotated[str, msgspec.Meta(max_length=300)]

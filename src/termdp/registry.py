@@ -32,7 +32,7 @@ class EnvironmentEntry:
         id: name for `termdp.make` and the command line.
         gym_id: name for `gymnasium.make`.
         description: what the game is, in words.
-        cost: what costs, in words.
+        cost: what has a cost, in words.
         display_name: name in tables and figures.
         colour: colour in figures, `#rrggbb`.
         observation_shape: shape of an observation.
@@ -247,7 +247,7 @@ def register_environments() -> None:
     """Register all Gymnasium ids; a second call changes nothing.
 
     `import termdp` calls this. It is also the package's entry point in the group
-    `gymnasium.envs`, which Gymnasium no longer reads since 1.0, but other tools do.
+    `gymnasium.envs`, which Gymnasium has not read since 1.0, but other tools do.
     """
     for entry in REGISTRY.values():
         _register_with_gymnasium(entry)
@@ -257,7 +257,7 @@ def _register_with_gymnasium(entry: EnvironmentEntry) -> None:
     from gymnasium.envs.registration import register, registry
 
     if entry.gym_id not in registry:
-        # Gymnasium can save a specification only with a name of this kind.
+        # Gymnasium can save a specification only if its entry points are strings.
         register(
             id=entry.gym_id,
             entry_point=f"{__name__}:{make_gymnasium_env.__name__}",

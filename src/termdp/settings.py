@@ -13,8 +13,8 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
-# On grids and images; weights, optimisers, heads and losses are float32 everywhere.
 MOST = sys.float_info.max
+# Of hidden layers on grids and images; weights, optimisers and losses are float32.
 PRECISIONS = ("auto", "float32", "bfloat16")
 # A value from a file may have any length; an error message may not.
 _SHORT = reprlib.Repr()

@@ -92,7 +92,7 @@ def _direct_sums(costs: jax.Array, window_start: jax.Array) -> jax.Array:
 
 
 def _doubled_sums(costs: jax.Array, window: jax.Array, before: jax.Array) -> jax.Array:
-    """The same from sums of 1, 2, 4, … steps; `before` counts steps of the episode."""
+    """The same from sums of 1, 2, 4, … steps; `before`: earlier steps of the episode."""
     ending_here = costs  # sums of `size` steps, or of all since the episode's start
     total = jnp.zeros_like(costs)
     for place in range(costs.shape[0].bit_length()):
