@@ -70,7 +70,7 @@ def make_torso(
 class Heads(nn.Module):
     """Parameters of the action distribution and the value of the state.
 
-    One matrix product gives both; the value's weights begin larger than the policy's.
+    One matrix product gives both; the value's initial weights are larger.
     """
 
     num_outputs: int
@@ -100,7 +100,7 @@ class ActorCritic(nn.Module):
     num_outputs: int
 
     def setup(self) -> None:
-        """Name the parts once; both ways of use share them."""
+        """Make the parts that `step` and `unroll` share."""
         self.trunk = self.torso.clone()
         self.heads = Heads(self.num_outputs)
 
@@ -109,11 +109,11 @@ class ActorCritic(nn.Module):
         return ()
 
     def step(self, carry: Carry, inputs: PolicyInput) -> tuple[Carry, Any]:
-        """One moment: inputs `[B, ...]`."""
+        """One time step: inputs `[B, ...]`."""
         return carry, self.heads(self.trunk(inputs.observation, inputs.cost))
 
     def unroll(self, carry: Carry, inputs: PolicyInput, starts: jax.Array) -> Any:
-        """Any number of moments at once; time does not matter."""
+        """All steps at once, in any shape: without a memory time does not matter."""
         return self.heads(self.trunk(inputs.observation, inputs.cost))
 
     __call__ = step
@@ -127,7 +127,7 @@ class RecurrentActorCritic(nn.Module):
     cell_size: int = 256
 
     def setup(self) -> None:
-        """Name the parts once; both ways of use share them."""
+        """Make the parts that `step` and `unroll` share."""
         self.trunk = self.torso.clone()
         self.cell = LSTM(self.cell_size)
         self.heads = Heads(self.num_outputs)
@@ -138,7 +138,7 @@ class RecurrentActorCritic(nn.Module):
         return zeros, zeros
 
     def step(self, carry: Carry, inputs: PolicyInput) -> tuple[Carry, Any]:
-        """One moment: inputs `[B, ...]`, carry `[B, cell_size]`."""
+        """One time step: inputs `[B, ...]`, carry `[B, cell_size]`."""
         features = self.trunk(inputs.observation, inputs.cost)
         carry, remembered = self.cell.step(carry, features)
         return carry, self.heads(remembered)
@@ -163,7 +163,7 @@ def make_actor(
         distribution: of the actions.
         is_recurrent: whether the policy has a memory.
         torso: the trunk's kind, filters, width and precision, as for `make_torso`.
-        lstm_size: how large the memory is.
+        lstm_size: size of the memory.
     """
     trunk, outputs = make_torso(*torso), distribution.num_outputs
     network = (
@@ -175,5 +175,5 @@ def make_actor(
 
 
 def forget(carry: Carry, starts: jax.Array) -> Carry:
-    """Clear the memory of those rows `[B]` whose episode starts."""
+    """Clear the memory in the rows `[B]` whose episode starts."""
     return jax.tree.map(lambda c: jnp.where(starts[..., None], 0.0, c), carry)

@@ -22,7 +22,7 @@ class Discrete:
 
     @property
     def num_outputs(self) -> int:
-        """Numbers the policy's head has to give."""
+        """How many numbers the policy's head gives."""
         return self.num_actions
 
     def action_spec(self) -> ActionSpec:
@@ -71,7 +71,7 @@ class Continuous:
 
     @property
     def num_outputs(self) -> int:
-        """Numbers the policy's head has to give."""
+        """How many numbers the policy's head gives."""
         return 2 * self.size
 
     def action_spec(self) -> ActionSpec:
@@ -124,7 +124,7 @@ Distribution = Discrete | Continuous
 
 
 def for_action_space(space: Any) -> Distribution:
-    """The distribution that fits a gymnax action space."""
+    """The distribution for an action space, a `Discrete` or a `Box`."""
     if hasattr(space, "n"):
         return Discrete(int(space.n))
     if len(space.shape) != 1:

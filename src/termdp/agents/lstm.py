@@ -31,13 +31,13 @@ class LSTM(nn.Module):
         self.recurrent = self.param("recurrent", _four_orthogonal, self.size)
 
     def step(self, carry: Carry, x: jax.Array) -> tuple[Carry, jax.Array]:
-        """One moment: `[B, K]` to the new carry and its h `[B, size]`."""
+        """One time step: x `[B, K]` to the new carry and its h `[B, size]`."""
         c, h = carry
         after, _ = _advance(c, self.inputs(x) + h @ self.recurrent)
         return after, after[1]
 
     def unroll(self, carry: Carry, x: jax.Array, starts: jax.Array) -> jax.Array:
-        """H of a segment `[T, B, size]`; cleared where an episode starts."""
+        """The h of each step, `[T, B, size]`; cleared where an episode starts."""
         return unroll(self.recurrent, self.inputs(x), carry, starts)
 
 
@@ -49,7 +49,7 @@ def _four_orthogonal(key: jax.Array, size: int) -> jax.Array:
 def _forget_gate_open(
     key: jax.Array, shape: tuple[int, ...], dtype: Any = jnp.float32
 ) -> jax.Array:
-    """Zeros, but 1 for the forget gate: a new memory keeps what it has for a while."""
+    """Zeros, but 1 for the forget gate: an untrained LSTM keeps its memory longer."""
     del key
     size = shape[0] // 4
     return jnp.zeros(shape, dtype).at[size : 2 * size].set(1.0)
@@ -67,7 +67,7 @@ def _advance(c: jax.Array, gates: jax.Array) -> tuple[Carry, Any]:
 def unroll(
     recurrent: jax.Array, projected: jax.Array, carry: Carry, starts: jax.Array
 ) -> jax.Array:
-    """H after each step.
+    """The h after each step.
 
     Args:
         recurrent: weights `[size, 4·size]` of h.
@@ -104,7 +104,7 @@ def _forward(
 
 def _backward(kept: Any, gradient: jax.Array) -> Any:
     recurrent, cells, cells_before, hidden_before, (i, f, g, o), starts = kept
-    # Every sum of a gate moves with c, but the output gate's with h; and c with h.
+    # How the sums of the gates change with c (the output gate: with h), and c with h.
     tanh = jnp.tanh(cells)
     with_c = jnp.concatenate(
         [g * i * (1.0 - i), cells_before * f * (1.0 - f), i * (1.0 - g**2)], axis=-1

@@ -1,4 +1,4 @@
-"""A method for the compiled program: numbers only, all traced."""
+"""A method as the compiled program takes it: numbers only, all traced."""
 
 import math
 
@@ -19,7 +19,7 @@ class MethodParams:
         knows_costs: 1 where that is the true one.
         dynamic_discount: 1 where the discount is multiplied by the chance of no stop.
         discount: the constant.
-        stop_weight: β, how much a stop counts as an end beside its probability.
+        stop_weight: β, how much a stop counts as an end, beside its probability.
         stop_bootstraps: 1 where a stopped step bootstraps from the state that follows.
         game_over_bootstraps: 1 where even the game's end does.
         stop_penalty: p.
@@ -32,7 +32,7 @@ class MethodParams:
         multiplier_rate: η of the Lagrange multiplier; 0 where there is none.
         cost_limit: −log(1 − target stop rate).
         kl_penalty: β.
-        unobserved_share: of the iterations.
+        unobserved_share: share of the iterations that come first, unobserved.
     """
 
     sees_costs: jax.Array

@@ -26,7 +26,7 @@ class Method:
         knows_costs: uses the true accumulated cost and the true stop probability.
         dynamic_discount: multiply the discount by the chance of not being stopped.
         recurrent: a policy with memory.
-        drops_rewards: the task's rewards do not count, stops alone do.
+        drops_rewards: the task's rewards do not count, only what a stop costs.
         minmax_penalty: on a stop the reward is replaced by ROSARL's penalty.
         constrained: a Lagrange multiplier prices the learned probability of stops.
         cost_memory: what learned costs remember of an episode: `window` (the last
@@ -165,8 +165,8 @@ class Method:
 
 
 _PG = Method("PG: PPO that knows nothing about costs; a stop is an end")
-# The constant beside the chance of no stop: the best of 0.99, 0.995, 0.999 over nine
-# columns, seeds 0 to 4 (docs/values_costs.md).
+# The constant that the chance of no stop is multiplied by. On nine columns, seeds 0 to 4,
+# it is never far from the best of 0.99, 0.995 and 0.999 (docs/values_costs.md).
 _DYNAMIC = 0.995
 _TERMPG = Method(
     "TermPG: learned costs in the state, discount × chance of no stop",
@@ -275,7 +275,7 @@ OF_CONSTRAINTS = ("stop_rate_target", "multiplier_rate")
 
 
 def unused_numbers(method: Method) -> dict[str, str]:
-    """Numbers that a method does not use, and why."""
+    """Numbers that a method does not use, each with the reason."""
     unused: dict[str, str] = {}
     if not method.learns_costs:
         unused |= dict.fromkeys(OF_COSTS, "it learns no costs")

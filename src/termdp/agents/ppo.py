@@ -1,8 +1,9 @@
 """Proximal policy optimisation with clipping *and* an adaptive KL penalty.
 
-Both are active, as in the RLlib version the paper used: ratio clip, KL penalty whose
-coefficient follows a target, value loss with a clip on the change (the larger of the
-clipped and the unclipped error). See appendix D of arXiv:2205.15376 for the numbers.
+As in the RLlib version that the paper used: a clip on the ratio, a KL penalty whose
+coefficient follows a target, and a value loss with a clip on the change of the value
+(the larger of the clipped and the unclipped error; off by default). The paper's numbers
+are in appendix D of arXiv:2205.15376.
 """
 
 import dataclasses

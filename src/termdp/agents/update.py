@@ -145,7 +145,7 @@ class AdamSettings:
 def on_own_scale(
     state: PolicyState, examples: Examples, settings: AdamSettings
 ) -> tuple[PolicyState, Examples]:
-    """Values and targets on the network's scale, which is first updated with them."""
+    """Values and targets on the network's scale, first updated with the targets."""
     if settings.value_scale_rate is None:
         return state, examples
     before = state.value_scale
@@ -176,16 +176,16 @@ def forward(learner: Learner, params: Any, batch: Examples) -> tuple[Any, Any]:
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), outputs)
 
 
-# Rounding fewer weights than this at every use costs nothing.
+# Kernels with fewer weights than this may be rounded at every use: it costs nothing.
 _MANY = 4096
 
 
 def cast_kernels(learner: Learner, params: Any) -> dict[str, jax.Array]:
     """The trunk's large kernels in the precision that it multiplies in, by their path.
 
-    They are differentiated in place of the parameters, and the optimiser's pass writes
-    both. Otherwise every minibatch would begin with a pass that rounds. Empty if the
-    trunk has the precision of its parameters.
+    Gradients are taken with respect to these, and the pass that updates the parameters
+    writes them too. Otherwise every minibatch would begin with a pass over all weights
+    to round them. Empty if the trunk has the precision of its parameters.
     """
     precision = getattr(learner.network.torso, "precision", "float32")
     return {
@@ -196,7 +196,7 @@ def cast_kernels(learner: Learner, params: Any) -> dict[str, jax.Array]:
 
 
 def with_cast_kernels(params: Any, kernels: dict[str, jax.Array]) -> Any:
-    """Parameters with kernels of `cast_kernels` in their place."""
+    """Parameters in which the kernels of `cast_kernels` replace the originals."""
     trunk = jax.tree_util.tree_map_with_path(
         lambda path, leaf: kernels.get(jax.tree_util.keystr(path), leaf),
         params["params"]["trunk"],
@@ -227,7 +227,7 @@ def split(
         kind = "sequences" if learner.is_recurrent else "steps"
         raise ValueError(
             f"expected a rollout of {count} {kind} to fall into equal minibatches, got "
-            f"{num_minibatches} minibatches"
+            f"{num_minibatches} minibatches: choose a number that divides {count}"
         )
     order = jax.random.permutation(key, count)
     # Without the barrier XLA fuses this gather into the networks' patch extraction,

@@ -38,7 +38,7 @@ class Buffer:
         weights: `[L, B, M]`, how often the step's episode is in a member's bootstrap.
         episode_weights: `[B, M]`, those of the unfinished episodes.
         cursor: the next row to write, a scalar.
-        filled: how many rows were ever written, a scalar.
+        filled: how many rows hold data, at most L, a scalar.
         usable: how many of the newest rows may be sampled, a scalar.
         obs_shape: shape of one observation (static).
         obs_dtype: its type's name (static).
@@ -192,7 +192,7 @@ def usable_rows(
     Args:
         starts: `[L, B]`, true on first steps.
         cursor: the next row to write, which is the oldest of a full buffer.
-        filled: rows ever written.
+        filled: how many rows hold data.
         max_episodes: the limit.
     """
     num_rows = starts.shape[0]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from termdp.settings import PRECISIONS, check, number
 
-# Prefix of the names below among all numbers of a run.
+# Prefix that the numbers below have among all numbers of a run.
 COST_PREFIX = "cost_"
 NETWORKS = ("grid", "columns", "image", "vector")
 KEEPS = ("stops", "recent")
@@ -21,7 +21,7 @@ class CostConfig:
     The window is not a setting: methods differ in it, so it is a traced argument.
 
     Attributes:
-        memory: what is remembered of an episode; set by the `Method`.
+        memory: what costs remember of an episode; set by the `Method`.
     """
 
     members: int = number(3, "Cost networks, each with its own bias.", least=1)
@@ -46,8 +46,8 @@ class CostConfig:
     sparsity: float = number(
         0.5,
         "Strength of the prior that most steps are harmless, in nats per stop and unit "
-        "of mean absolute cost. It decides what stops alone hardly tell: a bit more cost "
-        "everywhere, or a bit less bias.",
+        "of mean absolute cost. It settles what stops alone hardly show: whether every "
+        "step costs a little more or the bias is a little lower.",
         least=0,
     )
     averaging: float = number(

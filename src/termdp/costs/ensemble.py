@@ -48,7 +48,7 @@ class CostState:
         optimiser: Adam's averages, same structure as `params`.
         has_bias: whether the biases were set from the first rollouts, a scalar.
         network: the architecture (static).
-        variables: of the members with precomputed weights; None makes them at every use.
+        variables: the members' variables with precomputed weights, or None.
     """
 
     params: CostParams

@@ -111,7 +111,7 @@ def unrolled(
     actions: jax.Array,
     starts: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A stretch of time, row after row.
+    """Score the steps of a segment.
 
     Args:
         network: the scorer.
@@ -122,8 +122,8 @@ def unrolled(
         starts: first steps of episodes, `[T, B]`.
 
     Returns:
-        the score after each step and what the step added to it, `[T, B]` both, and the
-        memory after the last row.
+        The score after each step, `[T, B]`; what the step added to it, `[T, B]`; and
+        the memory after the last row, `[B, S]`.
     """
     memories: Any = network.apply(
         variables, remembered, obs, actions, starts, method="unroll"

@@ -1,6 +1,6 @@
-"""The data for learning costs: with every past stop, or the newest steps only.
+"""The data for learning costs: the newest steps, alone or with every past stop.
 
-Of observations, only what the cost networks see is kept.
+Only the channels that the cost networks see are kept.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def add(
 def way_to_draw(
     experience: Experience, window: jax.Array, config: CostConfig
 ) -> tuple[Callable[[jax.Array], Segments], jax.Array]:
-    """How to draw the segments of a gradient step, and the share of stops in them."""
+    """A function that draws segments for a gradient step, and their share of stops."""
     if isinstance(experience, KeptStops):
         kept = experience
         share = kept_stops.stop_share(kept, window, config)

@@ -36,7 +36,7 @@ from termdp.costs.experience import Experience, form_of, way_to_draw
 from termdp.costs.sampling import Segments
 from termdp.termination import window_sums
 
-# Bounds the memory for segments when many steps are drawn at once.
+# Bounds the memory that segments take when many steps are drawn at once.
 MOST_STEPS_DRAWN = 32
 
 

@@ -6,7 +6,7 @@ then a uniform sample. Second, a reservoir of segments of ordinary experience, u
 over everything ever played (Vitter's algorithm R). Memory is bounded for any run.
 
 A gradient step draws from both, so it sees stops far more often than they happen. That
-shifts the logit of a stop by a constant, log(rate of drawn stops / rate of drawn others).
+shifts the logit of a stop by a constant: log(rate of drawn stops / rate of drawn others).
 The constant is added to the model's logit during learning. Then the likelihood fits the
 draw, while costs and bias fit the true rates (Wang et al., arXiv:2110.13048: an offset
 wastes less than weights do).
@@ -30,9 +30,9 @@ from termdp.costs.buffer import NOT_STOPPED, STOPPED, Buffer
 from termdp.costs.config import CostConfig
 from termdp.costs.sampling import Segments
 
-# Most stops to take from a rollout, as a share of its steps; of more, a sample.
+# A rollout adds at most one stop for every so many of its steps; of more, a sample.
 _MOST_STOPS_SHARE = 8
-# Most bytes for windows of stops; fewer are kept if observations are large.
+# Most bytes for windows of stops: fewer are kept if observations are large.
 _MOST_BYTES = 2**28
 
 
@@ -68,7 +68,7 @@ class Others:
         labels: `[K, T]`.
         weights: `[K, T, M]`.
         seen: how many segments were offered so far, a scalar.
-        negatives_seen: how many steps without a stop there were so far, a scalar.
+        negatives_seen: how many negative labels there were so far, a scalar.
     """
 
     obs: jax.Array
@@ -320,7 +320,7 @@ def log_odds_offset(
     """Log of how often a stop is drawn, minus log of how often another step is.
 
     A draw has P of the N stops seen so far. Of the n other steps it has as many as S
-    segments hold on average. 0 while one kind is missing.
+    segments hold on average. It is 0 while there are no stops or no others.
     """
     others = memory.others
     stored = jnp.minimum(others.seen, others.starts.shape[0])

@@ -75,7 +75,7 @@ def min_logit(window_costs: jax.Array, biases: jax.Array) -> jax.Array:
 def step_costs(optimism: Optimism, costs: jax.Array) -> jax.Array:
     """The optimistic cost of a step, which is then summed over the window.
 
-    For `logit`, whose optimism acts on the sums, the mean.
+    For `logit`, whose optimism acts on the sums, it is the mean.
 
     Args:
         optimism: weights of the kinds.

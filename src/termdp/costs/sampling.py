@@ -53,7 +53,7 @@ def sample(
 
     Args:
         key: random key.
-        buffer: where from; must not be empty.
+        buffer: the steps to draw from; must not be empty.
         window: w, traced or not.
         config: settings.
         pieces: `count_pieces`, computed once for many draws from one buffer; None
@@ -120,7 +120,7 @@ def draw_trajectories(
     likely, so no step is drawn more often than another.
 
     Returns:
-        first row (0 = oldest usable) and stream of each segment, `[M, S]`, and the
+        First row (0 = oldest usable) and stream of each segment, `[M, S]`, and the
         expected number of steps in a draw of S pieces.
     """
     total = pieces[-1]
@@ -142,7 +142,7 @@ def gather(
     """The rows of segments, and which of their steps can be used.
 
     Args:
-        buffer: where from.
+        buffer: the steps to take them from.
         first: first row of each segment, `[M, S]`, counted from the oldest usable row.
         env: its stream, `[M, S]`.
         window: w, traced or not.
@@ -175,7 +175,7 @@ def gather(
 def has_history(
     is_oldest: jax.Array, starts: jax.Array, window: jax.Array
 ) -> jax.Array:
-    """Whether a row of a segment is past its history and has a whole window behind it.
+    """Whether a row is past the segment's history and has its whole window in it.
 
     Args:
         is_oldest: `[M, T, S]`, true on the row after the seam.
