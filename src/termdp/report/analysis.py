@@ -25,7 +25,7 @@ class BestAgainstBest:
         column: the environment.
         ours: the TermPG variant with the highest mean.
         theirs: the PG variant with the highest mean.
-        relative: improvement, the choice of the best included in its interval.
+        relative: improvement; its interval includes the choice of the best.
         gap: difference of the two means, Welch's interval.
         claimed: what the paper's text says, if anything.
         implied: what the paper's table gives, if anything.

@@ -186,14 +186,14 @@ def _add_curves(
         page.plot(
             figures.save(figure, out / "figures", "cost_error"),
             f"Costs learned by {method_name(row)} against the true ones: ℓ2 error per "
-            "step, and correlation, which a network that says zero everywhere does not "
-            "have.",
+            "step, and correlation. A network that says zero everywhere may have a small "
+            "error, but has no correlation.",
             meanings.of_costs(results, row),
         )
 
 
 def _curve_groups(results: Results) -> list[tuple[str, list[str]]]:
-    """Rows that are drawn together: a table's rows, with PG and the oracle."""
+    """Rows that are drawn together: a table's rows with PG, the first also the oracle."""
     found = []
     for words, rows in row_groups(results):
         wanted = {BASELINE, *rows}

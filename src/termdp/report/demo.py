@@ -58,10 +58,10 @@ class DemoSettings:
 
 @dataclasses.dataclass(frozen=True)
 class DemoResults:
-    """What came out.
+    """What was measured.
 
     Attributes:
-        steps: of the curves' points.
+        steps: at how many steps each point of the curves lies, `[points]`.
         curves: by name, `[methods, seeds, points]`.
         played: fresh episodes by method, one evaluation per seed.
         agents: by method, one per seed.
@@ -92,7 +92,7 @@ class DemoResults:
 
 
 def passenger() -> Observer:
-    """Each turn of the wheel makes them a little queasier, and it takes long to pass."""
+    """The observer: each turn of the wheel costs, and counts for `WINDOW` steps."""
     return Observer(BackseatSteeringCost(TURN_COST), window=WINDOW, bias=BIAS)
 
 
@@ -103,7 +103,8 @@ def run_demo(
 
     Args:
         settings: what to run.
-        on_progress: gets steps done, steps in all (−1 after training), a few words.
+        on_progress: gets steps done and steps in all (both −1 after training), and a few
+            words.
     """
     specs = {
         name: RunSpec(
@@ -200,7 +201,7 @@ def typical_agent(results: DemoResults, method: str) -> Agent:
 
 
 def typical_ride(results: DemoResults, method: str) -> Watched:
-    """A ride by the most typical agent that ends as most do, its return near the mean."""
+    """A ride to film: by the typical agent, ended as most are, return near the mean."""
     agent = typical_agent(results, method)
     mean = float(results.returns(method).mean())
     is_usually_stopped = results.stop_rate(method) > 0.5

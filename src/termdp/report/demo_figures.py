@@ -67,7 +67,12 @@ def _learning_figure(
 
 
 def cost_figure(truths: Sequence[np.ndarray], guesses: Sequence[np.ndarray]) -> Any:
-    """Learned costs of single steps, by what they cost in truth, a column per seed."""
+    """Learned costs of single steps: for each seed one column per kind of step.
+
+    Args:
+        truths: true costs, one array per seed.
+        guesses: learned costs of the same steps.
+    """
     colour = colours(METHODS)["termpg"]
     rng = np.random.default_rng(0)
     with drawing() as plt:

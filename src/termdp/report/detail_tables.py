@@ -14,7 +14,7 @@ def detail_tables(results: Results, findings: Findings) -> list[Table]:
             results,
             "Interquartile mean",
             "Of the returns of one environment's seeds, with 95% bootstrap intervals "
-            "(narrow for few seeds: claims rest on the t intervals above).",
+            "(too narrow for few seeds: claims rest on the t intervals above).",
             lambda column, row: interval(findings.iqm.get((column, row))),
         ),
         grid_table(
@@ -169,8 +169,8 @@ def time_table(results: Results) -> Table:
             )
     return Table(
         "Time",
-        "Runs of a program train side by side; programs compile while others run, so "
-        "that compilation times overlap.",
+        "The runs of a program train together: in parallel on an accelerator, one after "
+        "the other on CPUs. The next program compiles meanwhile, so times overlap.",
         [
             "program",
             "runs",

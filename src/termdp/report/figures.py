@@ -103,7 +103,7 @@ def _is_main(row: str) -> bool:
 
 
 def _show_seeds(axis: Any, results: Results, rows: Sequence[str], column: str) -> None:
-    """Limit the axis to where the seeds are: the interval of two seeds is huge."""
+    """Limit the axis to the seeds' own values: the interval of two seeds is huge."""
     values = [
         curve["return_mean"][np.isfinite(curve["return_mean"])]
         for row in rows
@@ -192,7 +192,7 @@ def _dots(
             zorder=3,
             lw=0,
         )
-    # Intervals of two seeds are huge: the axis shows where the seeds are.
+    # The interval of two seeds is huge, so the axis shows only the seeds' own values.
     everything = np.concatenate([results.values(column, row) for row in rows])
     margin = 0.2 * (np.ptp(everything) or 1.0)
     axis.set_xlim(everything.min() - margin, everything.max() + margin)
@@ -285,7 +285,10 @@ def improvements(findings: Findings) -> Any | None:
 
 
 def _percent_axis(axis: Any) -> None:
-    """Show percentages up to +100%: published claims beyond would squeeze the rest."""
+    """Percentages, on a logarithmic scale beyond ±100% if any is above 120%.
+
+    Otherwise the largest published claims would squeeze the rest.
+    """
     low, high = axis.get_xlim()
     if high > 120:
         axis.set_xscale("symlog", linthresh=100, linscale=1.6)

@@ -62,7 +62,7 @@ METHOD_NAMES = {
     "traces_lagrangian": "TraCeS, Lagrangian",
 }
 
-# Cool and grey colours for PG, warm ones for TermPG, green for told the costs.
+# Cool and grey colours for PG, warm ones for TermPG, green for agents told the costs.
 COLOURS = {
     "pg": "#5b6478",
     "pg_naive": "#a5adbd",
