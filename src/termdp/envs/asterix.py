@@ -50,7 +50,7 @@ NUM_ROW_CHOICES = 840
 
 @struct.dataclass
 class AsterixState(MinAtarState):
-    """A row holds one thing at most, so a set of things is a word with a bit per row.
+    """A row holds at most one thing, so a set of things is a word with a bit per row.
 
     `things` is `uint32 [10]`: the things in each column. `gold` and `goes_right` say
     which are gold and which move to the right; bits of empty rows mean nothing.

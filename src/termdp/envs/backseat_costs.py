@@ -15,7 +15,7 @@ from termdp.envs.cost_functions import charged
 
 @struct.dataclass
 class BackseatCoinCost:
-    """1 if this action, from this observation, collects a coin, else 0.
+    """`scale` if this action, from this observation, collects a coin, else −`relief`.
 
     Coins lie still and cars keep their speed, so the newest three maps decide exactly
     which coins the step takes: the frames of the move are played through, up to a
@@ -72,7 +72,7 @@ class BackseatCoinCost:
 
 @struct.dataclass
 class BackseatSteeringCost:
-    """The cost of a turn of the wheel, left or right, even at the edge of the road.
+    """`scale` for steering left or right, even at the edge of the road; else −`relief`.
 
     Attributes:
         scale: the cost of steering.

@@ -86,7 +86,7 @@ class Road:
 
     @property
     def _first_sight(self) -> int:
-        """Free rows needed to cross all lanes before a wave that is just in sight."""
+        """Rows needed to cross all lanes before a wave that has just come in sight."""
         last_change = math.ceil(2 + self.car_speed / 2)
         return self.car_speed * (self.lanes - 2) + last_change
 

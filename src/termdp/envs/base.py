@@ -30,7 +30,7 @@ class EnvParams(struct.PyTreeNode):
 
 
 class Environment:
-    """A world in JAX: pure functions of random key, state, action and parameters."""
+    """An environment in JAX: pure functions of key, state, action and parameters."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Environment:
 
     @property
     def fast_numbers(self) -> dict[str, Any]:
-        """Numbers of a run that suit this world better than those of preset `fast`."""
+        """Numbers of a run that suit it better than those of the preset `fast`."""
         return {}
 
     def action_space(self, params: Any = None) -> Any:
@@ -78,7 +78,7 @@ class Environment:
 
 
 class Game(Environment):
-    """An environment made of one step and one reset.
+    """An environment written as one step and one reset; the base of our own games.
 
     Subclasses write `reset_env`, `step_env` (returning observation, state, reward,
     game_over, info), `get_obs` and the spaces. They also write `next_episode` if

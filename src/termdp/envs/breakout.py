@@ -1,8 +1,8 @@
 """MinAtar's Breakout: bounce a ball off a paddle to break a wall of bricks.
 
 Rules. The paddle moves along the bottom row, the ball along diagonals. Walls reflect the
-ball. A brick sends it back and breaks: +1. A ball that has just hit a brick may pass
-through one more without breaking it: it must be clear of bricks for one step before it
+ball. A brick sends it back and breaks: +1. A ball that has just hit a brick passes
+through any other without breaking it: it must be clear of bricks for one step before it
 can strike again. The paddle sends the ball up again if it is under the ball's old column
 (the ball keeps its sideways direction) or under its new one (the ball returns the way it
 came). There are three rows of bricks. When the ball reaches the bottom row and all are

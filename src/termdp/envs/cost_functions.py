@@ -1,12 +1,12 @@
 """The costs of the MinAtar games: what the observer dislikes.
 
 Each is a callable `cost(observation, action)` on one observation *before* the step and
-the action taken there. It returns 1 or 0; `scale` multiplies the cost of a bad step, and
-`relief` is subtracted at every harmless one. It depends on the board alone, so it works
-with JAX (under `jit` and `vmap`), NumPy and any copy of the game with MinAtar's channels,
-for boards of any type (bool, integer, float). Parameters are traced: changing them does
-not recompile. Distances are Chebyshev distances: the 3 × 3 cells around a cell are within
-distance 1. Pictures: `docs/costs.md`.
+the action taken there. It returns `scale` (1) for a bad step and −`relief` (0) for a
+harmless one. It depends on the board alone, so it works with JAX (under `jit` and
+`vmap`), NumPy and any copy of the game with MinAtar's channels, for boards of any type
+(bool, integer, float). Parameters are traced: changing them does not recompile. Distances
+are Chebyshev distances: the 3 × 3 cells around a cell are within distance 1. Pictures:
+`docs/costs.md`.
 """
 
 from types import ModuleType
@@ -32,7 +32,7 @@ class BreakoutEdgeCost:
     relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
-        """1 if the paddle is at an edge, else 0."""
+        """`scale` if the paddle is at an edge, else −`relief`."""
         del action
         xp = array_module(observation)
         columns = xp.arange(NUM_COLUMNS)
@@ -50,7 +50,7 @@ class SpaceInvadersBulletCost:
     relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
-        """1 if a bullet is near, else 0."""
+        """`scale` if a bullet is near, else −`relief`."""
         del action
         xp = array_module(observation)
         cannon, bullets = observation[BOTTOM_ROW, :, 0] != 0, observation[:, :, 5] != 0
@@ -73,7 +73,7 @@ class SeaquestDepthCost:
     relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
-        """1 if the submarine is at that depth, else 0."""
+        """`scale` if the submarine is at that depth, else −`relief`."""
         del action
         xp = array_module(observation)
         is_deep = xp.arange(NUM_COLUMNS) == self.row
@@ -90,7 +90,7 @@ class AsterixEnemyCost:
     relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
-        """1 if an enemy is near, else 0."""
+        """`scale` if an enemy is near, else −`relief`."""
         del action
         xp = array_module(observation)
         player, enemies = observation[:, :, 0] != 0, observation[:, :, 1] != 0
@@ -114,7 +114,7 @@ class AsterixMiddleCost:
     relief: float = 0.0
 
     def __call__(self, observation: Array, action: Any) -> Array:
-        """1 if the player is in the middle, else 0."""
+        """`scale` if the player is in the middle, else −`relief`."""
         del action
         xp = array_module(observation)
         from_middle = xp.abs(2 * xp.arange(NUM_COLUMNS) - BOTTOM_ROW)
@@ -123,7 +123,7 @@ class AsterixMiddleCost:
 
 
 def array_module(array: Array) -> ModuleType:
-    """NumPy for NumPy's arrays, so that no device is involved; else JAX."""
+    """NumPy for NumPy's arrays, which then need no device; JAX for all others."""
     return np if isinstance(array, np.ndarray | np.generic) else jnp
 
 
@@ -140,5 +140,5 @@ def _within(xp: ModuleType, place: Any, distance: Any) -> Array:
 
 
 def _meets(board: Array, rows: Array, columns: Array) -> Array:
-    """Whether the board has something in these rows and columns."""
+    """Whether anything on the board is in these rows and columns."""
     return array_module(board).any(board & rows[:, None] & columns[None, :])

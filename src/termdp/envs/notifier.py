@@ -29,7 +29,7 @@ SHOWN_STEPS = 40
 
 @struct.dataclass
 class NotifierState(EnvState):
-    """One user's day.
+    """A user, and what was sent.
 
     Attributes:
         time: steps made.

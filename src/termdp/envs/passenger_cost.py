@@ -2,8 +2,8 @@
 
 A few hundred stops cannot teach a network that a gap of two rows in lane 1 is the same as
 one in lane 3, or that left is as bad as right. So models of passengers use *percepts*:
-features of a step, seen from the own car (manoeuvres, gaps to other cars, coins). They
-depend on one observation and one action, so the cost is still a function of
+features of a step, seen from the driver's car (manoeuvres, gaps to other cars, coins).
+They depend on one observation and one action, so the cost is still a function of
 (observation, action). Left and right are alike by construction.
 """
 
@@ -24,7 +24,7 @@ from termdp.envs.backseat_view import HISTORY, NUM_MAPS, cells
 # Gaps are described as "at most this many rows", small ones most finely.
 AHEAD = (1, 3, 8)
 BEHIND = (1, 3)
-# This many changes of lane within the four visible steps are hectic.
+# This many lane changes within the four visible steps are hectic.
 HECTIC = 3
 # Percepts already include the action, so the network is given only one.
 ACTIONS = ActionSpec(1)
@@ -85,7 +85,7 @@ def percepts(road: Road, observation: Any, action: Any) -> jax.Array:
 
 
 def _lane(grid: jax.Array, age: int) -> jax.Array:
-    """The lane the own car was in, `age` steps ago."""
+    """The lane of the driver's car, `age` steps ago."""
     here = grid[:, :, NUM_MAPS * age].any(axis=0)
     return jnp.argmax(here).astype(jnp.int32)
 
@@ -108,7 +108,7 @@ def _behind(road: Road, column: jax.Array) -> jax.Array:
 
 
 def _beside(road: Road, cars: jax.Array, lane: jax.Array) -> jax.Array:
-    """Whether there is a car right beside the own one."""
+    """Whether there is a car right beside the driver's."""
     level = cars[road.agent_row : road.behind_row].any(axis=0)
     return (level & (jnp.abs(jnp.arange(road.lanes) - lane) == 1)).any()
 

@@ -74,13 +74,13 @@ class RecommenderDraws:
 
 
 class Recommender(Game):
-    """The session simulator; see the module for the rules.
+    """The simulator of a session; see the module for the rules.
 
     Args:
         num_items: how many items the shop has.
         num_categories: how many categories they fall into.
         taste_size: the dimension of a taste.
-        seed: which shop, not which user.
+        seed: decides the shop, not the user.
     """
 
     def __init__(

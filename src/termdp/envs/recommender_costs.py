@@ -19,7 +19,7 @@ class RecommenderFatigueCost:
         + mismatch·max(0, −match) − relief·max(0, match)/(1 + exposure)
 
     The irritation is the item's. The exposures say how often it and its category were
-    shown recently. match = ⟨user's taste, item's taste⟩. A new item that suits the user
+    shown recently; match = ⟨user's taste, item's taste⟩. A new item that suits the user
     is a relief: c < 0.
 
     Attributes:

@@ -12,9 +12,9 @@ class Items:
 
     Attributes:
         value: `[items]`, what the shop earns when the item is taken.
-        appeal: `[items]`, the logit with which anybody takes it, whatever their taste.
+        appeal: `[items]`, added to the logit of taking it, whatever the user's taste.
         irritation: `[items]`, how much it annoys to be shown it once.
-        tastes: `[items, taste_size]`, whom it suits; the length says how much.
+        tastes: `[items, taste_size]`, the taste it suits; its length says how much.
         categories: `[items, categories]`, one-hot.
     """
 

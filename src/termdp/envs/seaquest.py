@@ -293,7 +293,7 @@ def steer(state: SeaquestState, move: jax.Array) -> SeaquestState:
 
 
 def breathe(state: SeaquestState, params: RampingParams) -> Outcome:
-    """Oxygen runs down under water; surfacing has a price and makes things harder."""
+    """Use oxygen under water; surfacing costs a diver and makes the game harder."""
     is_under = state.y > 0
     comes_up = ~is_under & ~state.is_surfaced
     game_over = (state.oxygen <= 0) | (comes_up & (state.divers_aboard == 0))

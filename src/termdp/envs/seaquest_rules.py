@@ -219,7 +219,7 @@ def strike(
 def run_into(
     torpedoes: Torpedoes, enemies: Enemies, movers: jax.Array
 ) -> tuple[Torpedoes, Enemies, jax.Array]:
-    """Enemies that moved run into torpedoes: subs before fish, the newest first."""
+    """Enemies that moved run into torpedoes: a sub before a fish, the newest first."""
     kills = []
     for i in range(2):
         cell = enemies.at(torpedoes.x[i], torpedoes.y[i]) & movers
@@ -238,7 +238,7 @@ def _remove_hit(
 
 
 def enter(things: jax.Array, newest: jax.Array, is_time: jax.Array) -> jax.Array:
-    """Put a new one at the front of a pair; the oldest has already left."""
+    """Put a new thing at the front of a pair; the oldest has left already."""
     pair = jnp.stack([newest.astype(things.dtype), things[0]])
     return jnp.where(is_time, pair, things)
 

@@ -5,9 +5,9 @@ step. Aliens (4 rows of 6) move sideways together. When one of them is at the ed
 are heading for, all move down and turn instead. They move every `move_interval` steps,
 or every n steps when only n are left and n is smaller. Every tenth step the lowest alien
 in the column nearest to the cannon (the left one of two) fires down. Shooting an alien:
-+1. A new wave follows a cleared one. With ramping it moves more often, in the end every
-6 steps. The game is over when a bullet or an alien reaches the cannon's cell or when the
-aliens would move below the board.
++1. A new wave follows a cleared one. With ramping each wave moves more often than the
+last, in the end every 6 steps. The game is over when a bullet or an alien reaches the
+cannon's cell, or when the aliens would move below the board.
 
 Channels: cannon, alien, alien_left and alien_right (the aliens again, in the channel of
 their heading), friendly_bullet, enemy_bullet. Only the sticky actions are random.
