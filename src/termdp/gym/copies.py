@@ -62,7 +62,7 @@ class Copies:
     Args:
         env: the vector environment.
         encoding: of its observations.
-        name: for messages.
+        name: the environment's name in messages.
     """
 
     def __init__(self, env: VectorEnv, encoding: Encoding, name: str):
@@ -75,7 +75,7 @@ class Copies:
         check_same_spaces(env)
 
     def reset(self, seed: int) -> np.ndarray:
-        """Reset every copy; gives the first observations, encoded."""
+        """Reset every copy; returns the first observations, encoded."""
         with self._told():
             observations, _ = self.env.reset(seed=seed)
         return self._encoded(observations)
@@ -105,7 +105,7 @@ class Copies:
         return Played(observations, finals, rewards, *ends, infos)
 
     def _as_given(self, actions: np.ndarray) -> np.ndarray:
-        """Actions as the environment counts or bounds them."""
+        """Actions as the environment expects them: shifted to its start, or clipped."""
         space = self._actions
         if isinstance(space, Discrete):
             return actions.astype(np.int64) + self.encoding.action_start
@@ -134,7 +134,7 @@ class Copies:
         return encoded
 
     def _refuse(self, what: str, numbers: np.ndarray) -> None:
-        """Refuse numbers that are not finite; a sum may overflow without that."""
+        """Refuse numbers that are not finite; a sum of finite ones may overflow."""
         if not np.isfinite(numbers).all():
             raise ValueError(
                 f"expected finite {what} from {self.name}, got NaN or infinity after "
@@ -144,7 +144,7 @@ class Copies:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn an environment's error, here or in a worker, into one sentence."""
+        """Turn an error of the environment, here or in a worker, into one sentence."""
         try:
             yield
         except Exception as error:
@@ -183,7 +183,7 @@ def end_of(terminated: Any, truncated: Any, info: Mapping[str, Any]) -> str:
 
 
 def read_info(infos: Mapping[str, Any], name: str, count: int) -> np.ndarray | None:
-    """One entry of batched infos, `[B]`; 0 for copies without it, None if none has it.
+    """One entry of batched infos, `[B]`; 0 for copies without it, None if no copy has it.
 
     If a copy was reset in the same step, the entry of its last step is in `final_info`.
     """

@@ -71,7 +71,9 @@ class Encoding:
         known = self.scaling in SCALINGS and self.action_dtype in _ACTION_TYPES
         if not known or sizes != math.prod(self.shape):
             raise ValueError(
-                "expected how observations are encoded, got something else"
+                f"expected an encoding with {math.prod(self.shape)} numbers, a scaling "
+                f"of {', '.join(SCALINGS)} and actions of {', '.join(_ACTION_TYPES)}, "
+                f"got {sizes}, {self.scaling!r:.40} and {self.action_dtype!r:.40}"
             )
 
     @property
@@ -85,7 +87,7 @@ class Encoding:
         return np.ndim(_found(observation, part)) == len(part.shape)
 
     def encode(self, observations: Any, is_single: bool = False) -> np.ndarray:
-        """From a batch (or one) as the environment gives it to `[B, *shape]`."""
+        """One observation or a batch, as the environment gives it, as `[B, *shape]`."""
         values = []
         for part in self.parts:
             found = np.asarray(_found(observations, part))
@@ -132,7 +134,7 @@ def encoding_of(
     Args:
         observation_space: of one copy.
         action_space: of one copy.
-        any_size: take images of any size, which needs much memory.
+        any_size: accept images of any size; large ones need much memory.
     """
     check_actions(action_space)
     start = int(getattr(action_space, "start", 0))

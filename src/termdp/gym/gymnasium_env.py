@@ -55,7 +55,7 @@ class JaxEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; with a seed, everything that follows is determined."""
+        """Begin an episode; a seed determines everything that follows."""
         super().reset(seed=seed)
         if seed is not None or self._key is None:
             self._key = jax.random.key(self.np_random.integers(2**31))
@@ -75,7 +75,7 @@ class JaxEnv(gymnasium.Env):
         """Play one action; the returned observation is never one after a reset."""
         if self._has_ended:
             raise ValueError(
-                "expected reset() before step(): the episode has ended or never begun"
+                "expected reset() before step(): the episode has ended or has not begun"
             )
         check_action(action, self.action_space)
         observation, self._state, reward, terminated, truncated, info = (

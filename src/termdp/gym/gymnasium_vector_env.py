@@ -142,7 +142,7 @@ def _select(which: Any, if_true: Any, if_false: Any) -> Any:
 def _final_observations(
     infos: dict[str, Any], ended: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Gymnasium's form of last observations in SAME_STEP mode."""
+    """The last observations as Gymnasium gives them in SAME_STEP mode."""
     finals = np.full(len(ended), None, object)
     for index in np.flatnonzero(ended):
         finals[index] = infos["final_observation"][index]

@@ -1,4 +1,4 @@
-"""Where copies of a Gymnasium environment come from: an id, a function, an instance."""
+"""Make copies of a Gymnasium environment from an id, a function or an instance."""
 
 import contextlib
 import importlib
@@ -52,9 +52,9 @@ class GymnasiumSource:
     Args:
         given: `gym:ID`, an environment, a vector environment, or a function that makes
             one of the two.
-        observer: put around the copies; None adds none.
+        observer: put around every copy; None adds none.
         options: arguments for the environment of an id.
-        any_size: take images of any size.
+        any_size: accept images of any size.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class GymnasiumSource:
             )
 
     def copies(self, run: int, num_envs: int) -> Copies:
-        """The copies of one of the runs; made once and reused."""
+        """The copies for one run, by its index; made once and reused."""
         while len(self._copies) <= run:
             env = self._vector_env(num_envs)
             if self.around is not None:
@@ -146,7 +146,7 @@ class GymnasiumSource:
     def _vector_env(self, num_envs: int) -> VectorEnv:
         if self.vectorization == "async" and self.own_copies is None:
             make = _in_worker(self._make)
-            # Not forked: JAX has threads.
+            # Spawned, not forked: a fork would copy the locks of JAX's threads.
             return AsyncVectorEnv(
                 [make] * num_envs,
                 context="spawn",
@@ -172,11 +172,11 @@ class GymnasiumSource:
         return self.make() if first is None else first
 
     def one(self, **options: Any) -> gymnasium.Env:
-        """One environment for evaluation or a film, with the observer around it."""
+        """One environment, for evaluation or a film, with the observer around it."""
         if self.own_copies is not None:
             raise ValueError(
-                f"expected one environment to watch, got {self.own_copies} copies in "
-                f"{self.name}: pass env=… with a single one"
+                f"expected a single environment, got {self.name} with "
+                f"{self.own_copies} copies: pass env=… with a single one"
             )
         first, self._first = self._first, None
         env = first if first is not None else self.make()
@@ -207,7 +207,7 @@ def watching(env: Any) -> Observer | None:
 
 
 def names_of(env: Any) -> list[str]:
-    """The options of an environment given by its id, by name."""
+    """Names of the options that may be given with an environment."""
     if not isinstance(env, str):
         return ["window"]
     spec = _spec_of(env)

@@ -1,8 +1,8 @@
 """An observer around a Gymnasium vector environment, in NumPy, in all autoreset modes.
 
 The vector environment inside does not know of the observer's stops and would continue. So
-the wrapper resets the stopped copies itself (`reset_mask`), at the moment that the
-environment's own autoreset mode prescribes.
+the wrapper resets the stopped copies itself (`reset_mask`), in the step that the
+environment's autoreset mode prescribes.
 """
 
 import copy
@@ -148,7 +148,7 @@ class ObserverVectorWrapper(VectorWrapper):
     def _reset_now(
         self, observations: Any, stopped: np.ndarray, ended: np.ndarray, infos: dict
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """SAME_STEP: first observations of the next episodes, and the last ones."""
+        """SAME_STEP: first observations of the next episodes, last ones, and infos."""
         last = [copy.deepcopy(o) for o in iterate(self.observation_space, observations)]
         finals = np.full(self.num_envs, None, object)
         for index in np.flatnonzero(ended):
