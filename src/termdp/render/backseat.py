@@ -40,7 +40,7 @@ _FIRE = ("#b3261e", "#ff7a1a", "#ffd23f", "#fff7d6")
 
 @dataclass(frozen=True)
 class _Paint:
-    """A car's colours, and whether it carries a sign, a long roof or stripes."""
+    """A car's colours, and its kind: `sedan`, `taxi`, `van` or `stripes`."""
 
     body: str
     roof: str
@@ -97,7 +97,7 @@ def draw(state: Any, road: Road | None = None, ahead: float = 0.0) -> Drawing:
 
 
 def moves(game: BackseatDriver, state: Any, action: Any) -> list[Drawing]:
-    """A step in four pictures, the last one after it."""
+    """A step in four pictures, the last one at its end."""
     frames = jax.device_get(_frames(game, state, action))
     return [
         draw(jax.tree.map(lambda leaf, at=at: leaf[at], frames), game.road)
@@ -107,7 +107,7 @@ def moves(game: BackseatDriver, state: Any, action: Any) -> list[Drawing]:
 
 @partial(jax.jit, static_argnums=0)
 def _frames(game: BackseatDriver, state: Any, action: Any) -> Any:
-    # Randomly placed things come into sight only after the step.
+    # New cars and coins are still above the screen, so any key gives the same pictures.
     draws = game.sample_draws(jax.random.key(0))
     return game.frames(state, action, draws, game.default_params)
 

@@ -1,4 +1,4 @@
-"""An episode as a film: a heading, the game, curves under it, and how it ended."""
+"""An episode as a film: a heading, the game, curves below it, and how it ended."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class Scene:
 
     @property
     def steps(self) -> int:
-        """How long it is."""
+        """How many steps it has."""
         return len(self.returns)
 
 
@@ -88,7 +88,7 @@ class Film:
         return max(self.frames, *(len(scene.pictures) for scene in self.scenes))
 
     def frame(self, number: int) -> np.ndarray:
-        """One of them, counted from 0, `uint8 [height, width, 3]`."""
+        """Frame `number`, counted from 0, as `uint8 [height, width, 3]`."""
         steps = max(self.steps, *(scene.steps for scene in self.scenes))
         return np.hstack(
             _equally_high([_frame(s, number, steps, self.look) for s in self.scenes])

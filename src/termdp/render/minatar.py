@@ -112,8 +112,8 @@ def draw(observation: np.ndarray, game: str) -> Drawing:
     """The board of a game, `breakout`, `space_invaders`, `asterix` or `seaquest`.
 
     Args:
-        observation: `[10, 10, channels]`, anything that is not 0 is drawn.
-        game: whose channels these are.
+        observation: `[10, 10, channels]`; what is not 0 is drawn.
+        game: the game whose channels these are.
     """
     if game not in LOOKS:
         raise ValueError(f"expected a game of {sorted(LOOKS)}, got {game!r}")

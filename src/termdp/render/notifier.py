@@ -35,7 +35,7 @@ def draw(state: Any, params: Any) -> Drawing:
     drawing.text(_LEFT, 0.36, "interest", 0.24, _PHONE)
     drawing.rect(_LEFT, 0.7, width, 0.4, _PALE, 0.2)
     drawing.rect(_LEFT, 0.7, width * interest, 0.4, _INTEREST, 0.2)
-    # One tick per moment, the newest on the right.
+    # One bar per step, the newest on the right.
     drawing.text(_LEFT, 1.46, "sent of late:", 0.24, _PHONE)
     drawing.text(_LEFT + 1.5, 1.46, "opened", 0.24, _OPENED)
     drawing.text(_LEFT + 2.45, 1.46, "ignored", 0.24, _UNOPENED)

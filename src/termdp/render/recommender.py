@@ -1,9 +1,9 @@
 """A recommender session as a drawing: the shop window, and what the user has seen.
 
-Tiles are items, coloured by category; the wider a tile's lower bar, the more often it was
-shown recently. The last recommended item is framed: green if taken, red if not. The bars
-below are the exposures of the categories. The dial is the user's taste; dots are the
-items' tastes (first two dimensions).
+Tiles are items, coloured by category. The bar at a tile's bottom says how often the item
+was shown recently. The last recommended item is framed: green if taken, red if not. The
+bars on the right are the exposures of the categories. The dial is the user's taste; dots
+are the items' tastes (first two dimensions).
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ def _tile(
     colour = _CATEGORIES[category % len(_CATEGORIES)]
     drawing.rect(x + 0.03, y + 0.05, _TILE, _TILE, _SHADOW, 0.14)
     drawing.rect(x, y, _TILE, _TILE, _CARD, 0.14)
-    # A larger parcel is more expensive, and a redder ribbon irritates more.
+    # A larger parcel earns more, and one with a redder ribbon irritates more.
     size = 0.25 + 0.3 * float(game.items.value[item])
     px, py = x + (_TILE - size) / 2, y + 0.4 - size / 2
     drawing.rect(px, py, size, size, colour, 0.05)

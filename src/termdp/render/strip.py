@@ -1,4 +1,4 @@
-"""A strip of curves below a game: costs and stop probabilities as the episode runs."""
+"""Curves below a game: costs and stop probabilities as the episode goes on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -67,12 +67,12 @@ def _round_number(most: float) -> float:
 
 @dataclass(frozen=True)
 class Time:
-    """The strip's time: steps so far, steps of the axis, and where it was stopped.
+    """The time axis of a strip.
 
     Attributes:
         now: how many steps are drawn.
         steps: how long the axis is.
-        stop: after how many steps the observer stopped it; None if not, or not yet.
+        stop: after how many steps the observer stopped the agent; None if it has not.
     """
 
     now: int
