@@ -9,7 +9,7 @@ import numpy as np
 from termdp.runs.metrics import Reports
 
 ENOUGH_EPISODES = 100
-# Steps of a run after which the first stop should have come.
+# Steps of a run by which the first stop should have come.
 PATIENCE = 100_000
 PAGE = "see docs/choosing_an_observer.md"
 
@@ -56,7 +56,7 @@ class Adviser:
             )
 
     def _base_rate(self, sums: dict[str, float]) -> str:
-        """Stops for no reason: their expected number is the base rate times steps."""
+        """Many stops at no cost: the base rate times the steps of an episode."""
         share = self.base_rate * sums["length_sum"] / sums["episodes"]
         if share <= 0.5:
             return ""

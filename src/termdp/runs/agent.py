@@ -40,7 +40,7 @@ MANIFEST = "termdp_agent"
 
 @dataclasses.dataclass(frozen=True)
 class AgentCard:
-    """The description of an agent as plain data: enough to build its networks.
+    """An agent's description as plain data: enough to build its networks.
 
     Attributes:
         spec: the run that it comes from; `seed` is the agent's own.
@@ -89,10 +89,13 @@ class AgentCard:
         """Refuse impossible cards; for those read from disk."""
         kind, _, _, precision = self.torso
         if kind not in NETWORKS or precision not in PRECISIONS:
-            raise ValueError(f"expected the torso of a policy, got {self.torso}")
+            raise ValueError(
+                f"expected a torso of kind {', '.join(NETWORKS)} and precision "
+                f"{', '.join(PRECISIONS)}, got {kind!r:.40} and {precision!r:.40}"
+            )
         if self.observation_dtype not in OBSERVATION_TYPES:
             raise ValueError(
-                f"expected observations of a type of {', '.join(OBSERVATION_TYPES)}, got "
+                f"expected observations of type {', '.join(OBSERVATION_TYPES)}, got "
                 f"{self.observation_dtype!r:.40}"
             )
         if math.prod(self.observation_shape) > MOST_NUMBERS:
@@ -103,11 +106,18 @@ class AgentCard:
         bounds = (*self.action_low, *self.action_high)
         paired = len(self.action_low) == len(self.action_high)
         if not paired or (self.num_actions is None) != bool(bounds):
-            raise ValueError("expected num_actions, or a lower and an upper bound each")
+            raise ValueError(
+                "expected num_actions, or a lower and an upper bound for each number of "
+                f"an action, got num_actions {self.num_actions}, "
+                f"{len(self.action_low)} lower and {len(self.action_high)} upper bounds"
+            )
         if self.encoding is not None:
             self.encoding.check()
             if self.encoding.shape != self.observation_shape:
-                raise ValueError("expected an encoding to observations of their shape")
+                raise ValueError(
+                    f"expected an encoding to shape {self.observation_shape}, that of "
+                    f"the observations, got {self.encoding.shape}"
+                )
 
     def initial_scale(self) -> ObservationScale | None:
         """The scale of observations before any were seen; None for no scaling."""
@@ -134,7 +144,7 @@ def card_from_plain(content: Any) -> AgentCard:
 
 
 def make_card(spec: RunSpec, job: Job, run: int = 0) -> AgentCard:
-    """The card of the agents of a job's run, and of those that differ in seed alone."""
+    """The card of a run's agent, and of the agents that differ from it in seed only."""
     space = job.env.observation_space(job.params)
     distribution, config = job.distribution, job.config
     num_actions: int | None = None
@@ -227,7 +237,7 @@ class Agent:
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, AgentState]:
-        """Choose actions, as Stable-Baselines3's `predict` does.
+        """Choose actions; called like Stable-Baselines3's `predict`.
 
         Args:
             observation: one observation, or a batch `[B, ...]`.
@@ -317,7 +327,7 @@ class Agent:
         return scaled(self.scale, observations)
 
     def _as_given(self, encoding: Encoding, actions: np.ndarray) -> np.ndarray:
-        """Actions as the environment counts or bounds them, in double precision."""
+        """Actions as the environment expects them: shifted to its start, or clipped."""
         if self.card.num_actions:
             return actions + encoding.action_start
         return np.clip(actions, self.card.action_low, self.card.action_high).astype(
@@ -333,7 +343,7 @@ class Agent:
         return Path(path)
 
     def _batch(self, observation: Any) -> tuple[np.ndarray, bool]:
-        """Observations `[B, ...]`, and whether one alone was given."""
+        """Observations `[B, ...]`, and whether a single one was given."""
         encoding = self.card.encoding
         if encoding is not None:
             is_single = encoding.is_single(observation)
@@ -379,7 +389,7 @@ def act(
 ) -> tuple[jax.Array, AgentState]:
     """One step of an agent: a pure function that can be compiled.
 
-    It uses the same parts as `termdp.runs.collect`, which does the same in a loop.
+    `termdp.runs.collect` does the same in a loop, with the same parts.
 
     Args:
         actor: how the agent acts.
@@ -540,7 +550,7 @@ def read_agent(path: Path) -> Agent:
         )
     except ValueError as error:
         raise ValueError(
-            f"expected an agent's file (of agent.save), got {path}: {error}"
+            f"expected an agent's file (written by agent.save), got {path}: {error}"
         ) from error
 
 

@@ -75,7 +75,7 @@ def save(folder: Path, state: Any, reports: Arrays, manifest: Manifest) -> Path:
     Args:
         folder: the run's `checkpoints` folder.
         state: a pytree of arrays.
-        reports: what the iterations so far reported.
+        reports: the reports of all iterations so far.
         manifest: what is saved; its digests are filled in here.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,13 +113,13 @@ def complete(folder: Path) -> list[Path]:
 
 
 class DamagedError(ValueError):
-    """A checkpoint is not as it was written."""
+    """A checkpoint differs from what was written."""
 
 
 def load_latest(folder: Path, shapes: Shapes | None = None) -> Loaded:
     """Arrays, reports and manifest of the newest whole checkpoint.
 
-    A damaged one is skipped with a warning; one without permission to read is an error.
+    A damaged one is skipped with a warning. One that may not be read is an error.
 
     Args:
         folder: the run's `checkpoints` folder.
@@ -149,8 +149,8 @@ def load(path: Path, shapes: Shapes | None = None) -> Loaded:
 
     Args:
         path: the checkpoint.
-        shapes: from the manifest to the shapes of the state; a larger state is not read.
-            It may refuse the manifest.
+        shapes: a function from the manifest to the shapes of the state; a larger state
+            is not read. It may refuse the manifest.
     """
     manifest = _checked_manifest(path)
     room = MOST_BYTES if shapes is None else bytes_of(shapes(manifest))
@@ -187,7 +187,7 @@ def _checked_manifest(path: Path) -> Manifest:
 
 
 def set_damaged_aside(folder: Path, used: int) -> None:
-    """Rename checkpoints newer than the one in use: they are damaged. Keep them all."""
+    """Rename checkpoints newer than the one in use, which are damaged; delete none."""
     for path in complete(folder):
         if int(path.name) > used:
             target = path.with_name(path.name + DAMAGED)
@@ -204,7 +204,7 @@ def _digest(path: Path) -> str:
 def planned_snapshots(total: int, count: int) -> tuple[int, ...]:
     """After which of `total` iterations to take `count` snapshots, 0 and all included.
 
-    Policies change most at the beginning, so the distances grow: i²/(count − 1)².
+    Policies change most at the beginning, so the i-th is at i²/(count − 1)² of the run.
     """
     if count == 0:
         return ()

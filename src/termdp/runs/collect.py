@@ -30,7 +30,7 @@ class Rollout:
         actions: a_t.
         dist_params: parameters of the action distribution at o_t.
         values: V(o_t), on the network's scale.
-        next_values: V of what followed, before any reset, on that scale.
+        next_values: V of what followed, before any reset, on the same scale.
         rewards: r_t.
         game_over: the game itself ended at t.
         stopped: the observer stopped the agent at t.
@@ -144,7 +144,7 @@ class Mind(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """Between two steps: the environments' state, and the network's outputs for it."""
+    """The environments' state between two steps, and the network's outputs for it."""
 
     state: RolloutState
     cost: jax.Array
@@ -184,6 +184,9 @@ def collect(
         key: random key.
         num_steps: T.
         deterministic: take the most probable action instead of sampling one.
+
+    Returns:
+        The environments' state after the last step, and the rollout.
     """
     bias = params.observer.bias
     inputs = PolicyInput(state.observations, _visible_costs(mind, state, bias))

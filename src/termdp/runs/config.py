@@ -18,7 +18,7 @@ ALGORITHMS: dict[str, type] = {"ppo": PPOConfig, "a2c": A2CConfig}
 NETWORKS = ("auto", "grid", "image", "vector")
 # The learner's window if the observer has none.
 UNBOUNDED_WINDOW = 64
-# How many times longer segments are if costs add up over whole episodes.
+# Segments are this many times longer if costs add up over whole episodes.
 _LONGER = 4
 
 
@@ -110,10 +110,10 @@ class TrainConfig:
 
 
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).
-# λ is smaller than usual (0.8), which helps both PG and TermPG. Costs are regularised
-# less than for fixed data, which is used many times. Fewer gradient steps on costs would
-# be faster and earn less (docs/values_costs.md). A game may want other numbers
-# (`Environment.fast_numbers`).
+# λ = 0.8 is smaller than usual, which helps both PG and TermPG. Costs are regularised
+# less than a fixed data set would need, which is used many times. Fewer gradient steps
+# on costs would be faster and earn less (docs/values_costs.md). A game may want other
+# numbers (`Environment.fast_numbers`).
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
@@ -125,9 +125,9 @@ FAST: dict[str, Any] = {
     "cost_keep": "stops",
     "cost_precision": "auto",
 }
-# For vectors of any scale these steps are too large at the end: policies exploit the
-# errors that the last segments left. Chosen on the recommender, seeds 100 to 102. More
-# segments cost little there.
+# On vectors the cost learner's steps must become smaller: otherwise policies exploit the
+# errors that the last segments left. More segments take little time there. Chosen on the
+# recommender, seeds 100 to 102.
 FAST_ON_VECTORS: dict[str, Any] = {
     "hidden": 64,
     "cost_rate_decay_steps": 300,
@@ -135,8 +135,8 @@ FAST_ON_VECTORS: dict[str, Any] = {
 }
 # For methods that score whole episodes. Chosen on seeds 0 to 3 (docs/rivals.md).
 FAST_ON_EPISODES: dict[str, Any] = {"cost_learning_rate": 1e-3}
-# For policies with a memory, whose minibatches are whole sequences: of 4 each, gradients
-# are too noisy for an LSTM. Chosen on seeds 0 to 3 (docs/results_ablations.md).
+# For policies with a memory, whose minibatches are whole sequences: with 4 of them each,
+# gradients are too noisy for an LSTM. Chosen on seeds 0 to 3 (docs/results_ablations.md).
 FAST_ON_SEQUENCES: dict[str, Any] = {"num_minibatches": 4}
 # Appendix D, arXiv:2205.15376, and RLlib 1.12's defaults where it is silent.
 PAPER: dict[str, Any] = {
@@ -228,7 +228,8 @@ def _make_algorithm(algorithm: Any, chosen: dict[str, Any], given: Any) -> Any:
     for name in given:
         if name in ALGORITHM_NUMBERS and name not in known:
             raise ValueError(
-                f"expected numbers of {algorithm}, got {name}: it has none"
+                f"expected numbers of {algorithm}, got {name}, which it does not have: "
+                "leave it out, or choose another algorithm"
             )
     return settings(**_of(settings, chosen))
 
@@ -243,7 +244,7 @@ def _of(settings: type, numbers: Mapping[str, Any], prefix: str = "") -> dict[st
 
 
 def _with_room_for(window: int, config: TrainConfig) -> TrainConfig:
-    """Segments must hold the longest window and as much after it."""
+    """Lengthen the segments to hold at least twice the longest window."""
     costs = config.costs
     rows = costs.buffer_rows(config.num_envs, config.rollout_steps)
     if 2 * window > rows:
@@ -287,7 +288,7 @@ GROUPS = {
 NUMBERS: dict[str, dataclasses.Field] = {
     name: field for group in GROUPS.values() for name, field in group.items()
 }
-# The name that papers and older runs use.
+# Older names, which still work.
 ALIASES = {"stop_handling": "end_handling"}
 
 

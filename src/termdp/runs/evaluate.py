@@ -40,7 +40,7 @@ class Evaluation:
         returns: sum of rewards of each episode.
         lengths: steps of each episode.
         ends: how each ended, one of `ENDS`.
-        parts: of a run with several seeds, the evaluation of each, by seed.
+        parts: the evaluation of each seed of a run, by seed; empty for one agent.
     """
 
     returns: np.ndarray
@@ -193,7 +193,7 @@ def place_of(
 ) -> tuple[Any, Any]:
     """The observed environment where an agent plays, and its parameters.
 
-    It is never silently another one than in training: an error asks for what is unknown.
+    It never differs from training unless asked for: an error says what must be given.
     """
     spec = agent.card.spec
     if params is not None and (env is None or isinstance(env, str)):
@@ -248,7 +248,7 @@ def gymnasium_place_of(
         there = spec.with_observer(observer)
     else:
         there = RunSpec(env="own").with_observer(observer)
-    numbers = {"network": "grid"}  # an agent that is there took its images' size
+    numbers = {"network": "grid"}  # any size: the agent was trained on these images
     there = dataclasses.replace(there, numbers=numbers)
     own = observer if isinstance(observer, Observer) else None
     source = make_source(there, env, own)
@@ -286,7 +286,7 @@ def _play(
     key: jax.Array,
     deterministic: bool,
 ) -> Evaluation:
-    """Every environment plays exactly one episode, so that long ones are not missed."""
+    """Each environment plays one episode: otherwise short ones would count too often."""
     state = _begin(agent, env, params, episodes, key)
     returns = np.full(episodes, np.nan)
     lengths = np.zeros(episodes, int)
@@ -312,7 +312,7 @@ def _play(
 def play_steps(
     agent: Agent, env: Any, params: Any, key: jax.Array, num_envs: int, num_steps: int
 ) -> Rollout:
-    """Steps of fresh environments, `[num_steps, num_envs]`, with everything known."""
+    """A rollout of fresh environments, `[num_steps, num_envs]`."""
     state = _begin(agent, env, params, num_envs, key)
     return _collect(agent.actor, agent.mind, env, params, state, key, num_steps, False)[
         1
@@ -370,7 +370,7 @@ class Watched:
         rewards: the reward of each step.
         costs: true cost of each step; None if unknown.
         window_costs: true accumulated cost after each step; None if unknown.
-        learned_window_costs: the ensemble's mean of it; None without an ensemble.
+        learned_window_costs: the ensemble's estimate of it; None without an ensemble.
         stop_probabilities: the true ones; None if unknown.
         learned_stop_probabilities: the ensemble's; None without an ensemble.
         bias: the observer's b; None if unknown.
@@ -441,7 +441,7 @@ def watch_episode(
 
 
 def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
-    """One episode of a Gymnasium environment that draws itself."""
+    """Play and record an episode of a Gymnasium environment that draws itself."""
     if env.render_mode != "rgb_array":
         raise ValueError(
             "expected an environment that can render, got one without "
@@ -487,7 +487,7 @@ def watch_gymnasium(agent: Agent, env: Any, seed: int, limit: int) -> Watched:
 
 
 def _learned_at(agent: Agent, observation: Any, action: Any, state: Any) -> jax.Array:
-    """The same for one step of a Gymnasium environment."""
+    """`_learned` for one step of a Gymnasium environment."""
     encoding = agent.card.encoding
     batch = np.asarray(observation)[None]
     start = 0

@@ -133,7 +133,7 @@ class _Drawn:
 
 
 def _from_state(state: AgentState) -> dict[str, jax.Array]:
-    """By name, the batch first."""
+    """The state's arrays by name, the batch first."""
     named = dict(zip(MEMORY, state.carry, strict=False))
     if state.recent_costs is not None:
         named[COSTS] = jnp.moveaxis(state.recent_costs, -1, 0)

@@ -51,7 +51,7 @@ class RunFolder:
     def create(
         cls, path: Path, spec: RunSpec, card: AgentCard, numbers: dict[str, Any]
     ) -> "RunFolder":
-        """Begin a run; an existing folder is left alone.
+        """Begin a run in a new or empty folder; any other is refused.
 
         Args:
             path: the folder.
@@ -85,9 +85,8 @@ class RunFolder:
             "versions": versions(),
         }
         folder.metrics.touch()
-        write_json(
-            folder.config, record
-        )  # Written last: the run has begun once it exists.
+        # Written last: the run has begun once this file exists.
+        write_json(folder.config, record)
         return folder
 
     @classmethod
@@ -175,7 +174,7 @@ class RunFolder:
             draft.write_bytes(wanted)
 
     def was_trained(self) -> bool:
-        """Whether anything but checkpoints shows that the run had begun."""
+        """Whether other files than checkpoints show that training had begun."""
         has_metrics = self.metrics.exists() and self.metrics.stat().st_size > 0
         others = (self.summary, self.path / "snapshots")
         return has_metrics or any(path.exists() for path in others)
@@ -205,7 +204,7 @@ def check_unbegun(path: Path) -> None:
 
 
 def _is_unbegun(path: Path) -> bool:
-    """Whether a run may start in a folder: it is empty but for leftovers of a kill."""
+    """Whether a run may begin in a folder: empty, or with leftovers of a killed run."""
     if is_unused(path):
         return True
     if not path.is_dir() or not (path / LOCK).exists():

@@ -137,7 +137,7 @@ def begin(
     key: jax.Array,
     num_steps: int,
 ) -> tuple[Fixed, Notes, Present]:
-    """Before the first step: prepare the weights, draw keys, make empty notes."""
+    """Prepare a rollout: precompute weights, draw keys, make empty notes."""
     num_envs = state.starts.shape[0]
     observations = state.observations
     no_cost = jnp.zeros((num_envs, cost_features.NUM_FEATURES))
@@ -177,10 +177,10 @@ def step(
         notes: of this rollout.
         present: the agent's state.
         observations: encoded, `[B, ...]`.
-        ended: whose episode ended in the step before, `[B]`.
+        ended: which episodes ended in the step before, `[B]`.
 
     Returns:
-        The actions for the environments, `[B, ...]`; notes and memory after the step.
+        The actions for the environments, `[B, ...]`, the notes, and the agent's state.
     """
     mind, scale, at = fixed.mind, present.scale, present.step
     if counts and scale is not None:
@@ -205,7 +205,7 @@ def step(
 
 
 def _noted(notes: Notes, row: Notes, at: jax.Array) -> Notes:
-    """The notes with one more row; costs before a reset are those of the row before."""
+    """The notes with one more row; its `final_costs` belong to the row before."""
     write = jax.lax.dynamic_update_index_in_dim
     final_costs = write(notes.final_costs, row.final_costs, jnp.maximum(at - 1, 0), 0)
     notes = jax.tree.map(lambda page, line: write(page, line, at, 0), notes, row)

@@ -35,7 +35,7 @@ class Standing:
 
     Attributes:
         observations: what the agent sees next, encoded.
-        ended: whose episode ended in the last step.
+        ended: which episodes ended in the last step.
         returns: reward so far.
         lengths: steps so far.
     """

@@ -35,7 +35,7 @@ class Recipe:
     Attributes:
         learner: how the agent acts and its optimiser.
         config: sizes and rates.
-        learns_costs: whether some method of the program does.
+        learns_costs: whether any method of the program learns costs.
         num_iterations: planned iterations of a run.
         has_reference: whether the methods have an unobserved phase, or keep a policy.
     """
@@ -145,7 +145,7 @@ def learn_costs(
     rollout: Rollout,
     key: jax.Array,
 ) -> tuple[Any, Any, metrics.Metrics]:
-    """Add the rollout to the experience and train the cost networks on that."""
+    """Add the rollout to the experience and train the cost networks on it."""
     if not recipe.learns_costs:
         return None, None, {}
     config = recipe.config.costs
@@ -226,8 +226,9 @@ def step_discounts(
     always bootstraps. A stop does, unless the method cuts there. The game's own end never
     does, except for methods that ignore all ends.
 
-    With a weight β, γ_t = discount × ((1 − β)·(1 − ρ(z_t)) + β·[not stopped]). Its mean
-    is the same if ρ is right, for any β. If ρ is wrong, β of the truth is left.
+    With a weight β, γ_t = discount × ((1 − β)·(1 − ρ(z_t)) + β·[not stopped]). If ρ is
+    right, the mean of γ_t is the same for any β. If it is wrong, a share β of γ_t still
+    follows the actual stops.
     """
     survival = _survival(method_params, rollout, fresh)
     weight = method_params.stop_weight

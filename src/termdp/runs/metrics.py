@@ -69,7 +69,7 @@ def _summed(terms: dict[str, jax.Array]) -> Metrics:
 
 
 def troubles(observations: Any, learned: Any) -> Metrics:
-    """How many numbers are not finite, in the rollout and in the parameters."""
+    """How many numbers are not finite: newest observations, learned parameters."""
     return {
         "bad_observations": _not_finite(observations),
         "bad_parameters": _not_finite(learned),

@@ -87,7 +87,7 @@ class Job:
 
 
 def make_recipe(job: Job) -> Recipe:
-    """Collect what is fixed when training is compiled."""
+    """What is fixed when training is compiled."""
     kinds = {method.program for method in job.methods}
     if len(kinds) > 1:
         words = ", ".join(sorted(kind or "plain" for kind in kinds))
@@ -198,7 +198,7 @@ def train_iteration(
 
 
 class TrainProgram:
-    """A compiled job: `init` its runs, then `advance` them chunk by chunk.
+    """A compiled job: call `init`, then `advance` chunk by chunk.
 
     Args:
         job: what to train.
@@ -386,6 +386,6 @@ def _mesh_of(devices: Sequence[Any] | None, num_runs: int) -> Mesh | None:
     if num_runs % len(devices):
         raise ValueError(
             f"expected runs that divide evenly among {len(devices)} devices, got "
-            f"{num_runs}"
+            f"{num_runs}: change the number of seeds or of devices"
         )
     return Mesh(np.asarray(devices), (RUNS,))

@@ -14,7 +14,7 @@ from termdp.runs.runner import Progress
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """A function of `Progress` that draws a bar; None outside of these."""
+    """A function of `Progress` that draws a bar; None where there is no bar."""
     console = Console(stderr=True)
     if not (console.is_terminal or _in_notebook()):
         yield None

@@ -60,13 +60,13 @@ class Runner:
         program: what to run.
         folder: where to save; None keeps nothing.
         snapshots: how many policies to keep during training.
-        prepare: changes the first state (to start from another run), or None.
+        prepare: a function that changes the first state (to start from another run).
         on_progress: a function of `Progress`, or None.
         should_stop: called between chunks; True stops.
         checkpoint_seconds: time between checkpoints.
         advise: warn about observers that no agent can please.
         raise_troubles: raise an error when a run is no longer finite; otherwise note it
-            in `troubles` and continue the other runs.
+            in `troubles` and continue.
     """
 
     def __init__(  # noqa: PLR0913 - all but two by name
@@ -191,7 +191,7 @@ class Runner:
                 )
 
     def _next_count(self) -> int:
-        """Iterations of the next chunk: first one, to measure its time."""
+        """Iterations of the next chunk; the first chunk has one, to measure its time."""
         affordable = 1 if self._pace is None else int(CHUNK_SECONDS / self._pace)
         return min(self.chunk, self.total - self.done, max(1, affordable))
 
@@ -246,7 +246,7 @@ class Runner:
         ]
 
     def row(self, run: int, first: int, last: int) -> dict[str, Any]:
-        """The metrics of one run from one iteration to another."""
+        """The metrics of one run over the iterations `first` … `last` − 1."""
         part = {name: values[run, first:last] for name, values in self.reports.items()}
         row = {
             "step": last * self.job.config.rollout_size,
@@ -306,7 +306,7 @@ class Runner:
 
 
 def chunk_length(total: int) -> int:
-    """At most this many iterations per call to the device: a fiftieth of the run."""
+    """The most iterations per call to the device: a fiftieth of the run, at least 1."""
     return max(1, total // CHUNKS)
 
 

@@ -23,14 +23,14 @@ _PATIENCE = 1e9
 
 @struct.dataclass
 class ShapingState:
-    """The state of the reward rules of a run; scalars.
+    """The state of a run's reward rules: scalars, and perhaps a policy.
 
     Attributes:
         reward_min: smallest reward so far, at most 0.
         value_min: smallest value so far, at most `reward_min`.
         value_max: largest value or reward so far, at least 0.
         multiplier: λ.
-        pending_cost: Σ of costs since an episode last ended.
+        pending_cost: cost of the rollouts since the last in which an episode ended.
         observed: whether the observer watches; once true, it stays true.
         reference: weights of the policy at the end of the unobserved phase; None in
             programs that need none.
@@ -51,7 +51,7 @@ def initial(reference: Any = None) -> ShapingState:
     return ShapingState(
         *(zero, zero, zero, zero, zero),
         observed=jnp.asarray(reference is None),
-        # A copy: the first step may overwrite the memory of each.
+        # A copy, because the policy's own memory may be overwritten in training.
         reference=jax.tree.map(jnp.copy, reference),
     )
 
@@ -66,9 +66,9 @@ def begin_iteration(
     iteration: jax.Array,
     num_iterations: int,
 ) -> ShapingState:
-    """Observed after ⌊share · N⌋ iterations, and from then on.
+    """Let the observer watch after ⌊share · N⌋ iterations, and from then on.
 
-    The policy with which the observed phase begins is kept as the reference.
+    The policy with which that phase begins is kept as the reference.
 
     Args:
         method_params: the method.
@@ -119,7 +119,7 @@ def updated(
     rollout: Rollout,
     fresh: FreshCosts | None,
 ) -> ShapingState:
-    """The state after a rollout; this rollout's rewards are already shaped with it."""
+    """The state after a rollout, with which the rollout's own rewards are shaped."""
     return with_multiplier(
         method_params,
         with_extremes(state, rollout.rewards, rollout.values),

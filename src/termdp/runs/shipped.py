@@ -55,8 +55,8 @@ def agent_path(path: str | Path) -> Path:
     """The path of an agent: the user's file or folder, or a shipped one.
 
     Args:
-        path: a path, or a shipped agent's name such as "breakout/termpg". A path that
-            exists comes first.
+        path: a path, or a shipped agent's name such as "breakout/termpg". If both
+            exist, the path is meant.
     """
     path = Path(path)
     if path.exists():
