@@ -34,7 +34,7 @@ def make_log(users, seed=0):
 
 
 def main(users, windows=None, out=None):
-    """Fit, print, save."""
+    """Fit an observer to the log, print what was found, and save it."""
     log = make_log(users)
     fit = termdp.fit(
         {name: list(column) for name, column in log.items()},

@@ -1,9 +1,9 @@
-"""CartPole with an observer who minds a cart off the centre: PPO and TermPG on it.
+"""PPO and TermPG on CartPole, with an observer who minds a cart off the centre.
 
     python examples/observed_cartpole.py --steps 100000
 
-The environment is Gymnasium's own, and the observer is put around it. The agents are told
-only when they were stopped.
+The environment is Gymnasium's own, with the observer around it. The agents are told only
+that they were stopped.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def make():
 
 
 def main(steps, seeds=1):
-    """Train both, compare them, act with the second."""
+    """Train both methods, compare them, and act with the second."""
     observer = termdp.Observer(off_centre, window=30, bias=8.0)
     found = {}
     for method in ("pg", "termpg"):

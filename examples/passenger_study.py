@@ -1,10 +1,10 @@
 """A study from beginning to end: rides, passengers who stop them, an observer, an agent.
 
     pip install '.[people]'
-    python examples/passenger_study.py --folder study        # some minutes
+    python examples/passenger_study.py --folder study        # a few minutes
 
 The passengers are SIMULATED: programs with rules, patience and reaction times
-(docs/passengers.md). With people the only difference is `termdp serve` in place of
+(docs/passengers.md). With people, the only difference is `termdp serve` in place of
 `studies simulate`; read docs/responsible_use.md first.
 """
 

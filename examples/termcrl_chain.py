@@ -1,4 +1,4 @@
-"""TermCRL on the chain: learn to act, and what the observer minds, with guarantees.
+"""TermCRL on the chain: learn what the observer minds, and how to act, with guarantees.
 
     python examples/termcrl_chain.py --episodes 20000
 
@@ -12,7 +12,7 @@ from termdp import tabular
 
 
 def main(episodes, seed=0):
-    """Plan with the truth, then learn without it; compare."""
+    """Plan with the true model, then learn without it, and compare."""
     model = tabular.chain()
     best = tabular.plan(model)
     print(f"the best policy earns {best.value:.3f} per episode")

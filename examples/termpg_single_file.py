@@ -5,8 +5,8 @@
 
 Returns: means of seeds 1000 to 1004, 95% intervals. Algorithm 2 of "Reinforcement
 Learning with a Terminator" (arXiv:2205.15376), to be read from top to bottom. Only the
-game comes from the package: the Notifier, with an observer around it. Of the observer the
-agent learns only `stopped`.
+game comes from the package: the Notifier, with an observer around it. All that the agent
+is told of the observer is `stopped`.
 
 Left out, compared with `termdp.train`: old stops, other methods, convolutions,
 recurrence, values on their own scale, files, many runs at once.
@@ -61,7 +61,7 @@ def init_mlp(key, sizes, last_scale):
 
 
 def mlp(layers, x):
-    """Its outputs."""
+    """The outputs of a network with these weights."""
     for weights, offset in layers[:-1]:
         x = jnp.tanh(x @ weights + offset)
     weights, offset = layers[-1]
@@ -210,8 +210,8 @@ def learn_costs(settings, buffer, filled, costs, optimiser, moments, key):
 def advantages_of(settings, rollout, costs, recent):
     """Line 10: costs by the fresh networks, the dynamic discount, advantages.
 
-    γ_t = discount · (1 − ρ(C_t − b)). A stop is in it with its probability, so the values
-    go on after a stop; after the game's own end nothing follows.
+    γ_t = discount · (1 − ρ(C_t − b)). The probability of a stop is part of it, so the
+    values go on after a stop; after the game's own end nothing follows.
     """
     if settings.learns_costs:
         newest = mean_cost(costs, rollout["observation"], rollout["action"])
@@ -308,7 +308,7 @@ def iterate(env, env_params, settings, optimisers, number, state, key):
 
 
 def train(steps=150_000, seed=0, settings=None, every=10, say=print):
-    """Train; gives the mean return over the last tenth, and the learned costs."""
+    """Train; return the mean return over the last tenth, and the learned costs."""
     settings = settings or Settings()
     env, env_params = termdp.make("notifier")
     per_iteration = settings.num_envs * settings.rollout_steps

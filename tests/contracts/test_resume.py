@@ -278,9 +278,9 @@ def test_what_was_given_from_python_is_given_again_to_resume(tmp_path):
         **begin,
     )
     assert stopped.summary is None
-    with pytest.raises(ValueError, match=r"has its own env: .*from Python, with env=…"):
+    with pytest.raises(ValueError, match=r"your own env, .*from Python, with env=…"):
         termdp.resume(tmp_path / "parts")
-    with pytest.raises(ValueError, match="has no own algorithm"):
+    with pytest.raises(ValueError, match="expected no algorithm=…"):
         termdp.resume(tmp_path / "parts", env=own["env"], algorithm=print)
     # A method is data: the folder holds it.
     termdp.resume(tmp_path / "parts", env=own["env"])

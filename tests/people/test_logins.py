@@ -245,7 +245,7 @@ def test_simulated_passengers_need_no_screen(slow):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--rides", "2", "--steps", "0"], "1 to 10000 steps a ride, got 0"),
+        (["--rides", "2", "--steps", "0"], "1 to 10000 steps per ride, got 0"),
         (["--rides", "-1"], "0 rides or more"),
         (["--invite", "ann", "withdrawn-1"], "given to those who withdrew"),
         (["--step-ms", "1"], "expected step_ms within"),

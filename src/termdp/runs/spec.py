@@ -56,7 +56,7 @@ class RunSpec:
     """What the user asked for: enough to repeat the run, except what is `unserialised`.
 
     Attributes:
-        env: id of the environment, or the name of the user's own.
+        env: id of the environment, or the name of the user's own environment.
         method: name of the method, or a `Method`.
         preset: `fast` or `paper`.
         algorithm: `ppo`, `a2c`, or the name of the user's own.
@@ -101,7 +101,7 @@ class RunSpec:
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
-        """Seed … seed + seeds − 1."""
+        """The seeds of the run: seed … seed + seeds − 1."""
         return tuple(range(self.seed, self.seed + self.seeds))
 
     @property
@@ -328,7 +328,7 @@ def environment_names(env: Any) -> list[str]:
 
 
 def _observer_names(env: str) -> set[str]:
-    """The names of an environment's numbers that are its observer's or the cost's."""
+    """Names of the numbers of an environment's observer and of its cost."""
     if env not in REGISTRY:
         return set()
     observer = make(env)[1].observer
@@ -346,7 +346,7 @@ def make_env(
 ) -> tuple[Any, Any]:
     """The environment of a run with its observer, and its parameters.
 
-    Without an observer, one that never stops is put in, so that all runs look alike.
+    Without an observer, one that never stops is added, so that all runs look alike.
 
     Args:
         spec: the run.
@@ -446,8 +446,8 @@ def make_job(
 def suited_numbers(env: Any, spec: RunSpec) -> dict[str, Any]:
     """A run's numbers, and those that its environment and method add to `fast`.
 
-    An environment chooses a cost network together with what it sees. A user who chooses
-    another network gets nothing of that.
+    An environment chooses a cost network and its other numbers together. If the user
+    chooses another cost network, none of the environment's numbers are added.
     """
     game = getattr(env, "game_env", env)
     suited = getattr(game, "fast_numbers", {}) if spec.preset == "fast" else {}
@@ -493,7 +493,7 @@ def _gymnasium_job(
     window = spec.env_numbers.get("window")
     if window is None and source.observer is not None:
         window = remembered_steps(source.observer)
-    # The real observer is unknown: this one only gives the window.
+    # The real observer is unknown: this one only says the window.
     watcher = Observer(_no_cost, window=30 if window is None else window, bias=1e9)
     copies = source.own_copies or (COPIES if source.can_copy() else 1)
     copies = spec.numbers.get("num_envs", copies)
@@ -541,7 +541,7 @@ def check_gymnasium_method(method: Method, name: str) -> None:
     if method.knows_costs:
         raise ValueError(
             f"expected a method that learns from stops alone, got {name}: a Gymnasium "
-            "environment does not tell its true costs"
+            "environment does not report true costs"
         )
     if method.has_reference:
         raise ValueError(
@@ -555,15 +555,19 @@ def check_unserialised(spec: RunSpec, given: list[str]) -> None:
     for name in UNSERIALISED:
         if (name in given) == (name in spec.unserialised):
             continue
-        has = "its own" if name in spec.unserialised else "no own"
-        call = ", ".join(f"{n}=…" for n in spec.unserialised) or "nothing of your own"
+        call = ", ".join(f"{n}=…" for n in spec.unserialised)
+        if name in spec.unserialised:
+            raise ValueError(
+                f"expected {name}=…, since the run began with your own {name}, which no "
+                f"file can hold: continue from Python, with {call}"
+            )
         raise ValueError(
-            f"expected what the run began with, which has {has} {name}: "
-            f"continue from Python, with {call}"
+            f"expected no {name}=…, since the run began without one of your own: leave "
+            f"it out{', and give ' + call if call else ''}"
         )
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's and JAX's numbers as Python's, for JSON."""
+    """Numbers of NumPy and JAX as Python numbers, for JSON."""
     is_number = isinstance(value, np.generic | np.ndarray | jax.Array)
     return value.item() if is_number and np.ndim(value) == 0 else value

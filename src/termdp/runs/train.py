@@ -126,7 +126,7 @@ def train(  # noqa: PLR0913 - what users give by name
     check_checkpoint_seconds(checkpoint_seconds)
     if spec.snapshots and out is None:
         raise ValueError("expected out=… with snapshots: they are kept in its folder")
-    # Make the program before the folder: nothing half-written if it cannot be made.
+    # Before the folder: if the program cannot be made, nothing is half-written.
     if "algorithm" in spec.unserialised:
         own["algorithm"] = algorithm
     program = make_program(make_job(spec, params=params, **own))
@@ -157,7 +157,8 @@ def resume(  # noqa: PLR0913 - likewise
     """Continue a run from its last checkpoint; on the CPU it ends with the same bits.
 
     With more `steps` it continues beyond the planned end. Falling rates then continue as
-    in a run of the new length: after 1M of now 2M steps, at half the first rate.
+    in a run of the new length: a run of 1M steps that is extended to 2M continues at half
+    of its first rate.
 
     Args:
         path: the run's folder.
@@ -319,7 +320,7 @@ def _score(value: float | None) -> float:
 def _start_from(
     source: str | Path, program: TrainProgram | HostProgram
 ) -> Callable[[TrainState], TrainState]:
-    """A function that puts another run's networks into a first state."""
+    """A function that puts the networks of another run into a first state."""
     path = Path(source)
     agents = load_agents(path) if path.is_dir() else [read_agent(path)]
     runs = [agents[run % len(agents)] for run in range(len(program.job.seeds))]
@@ -335,7 +336,7 @@ def _start_from(
         policy = dataclasses.replace(state.policy, params=weights)
         costs = state.costs
         if average is not None:
-            # Two copies: the first step may overwrite the memory of each.
+            # Two copies, because the first step may overwrite the memory of either.
             costs = dataclasses.replace(
                 costs,
                 params=jax.tree.map(jnp.copy, average),
@@ -365,7 +366,7 @@ def _is_observer(value: Any) -> bool:
 
 
 def _with_all_numbers(function: Any) -> None:
-    """Let notebooks complete and `help` show every number by name."""
+    """Give a function the names of all numbers, for `help` and completion."""
     signature = inspect.signature(function)
     fixed = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
     further = [p for p in signature.parameters.values() if p.kind == p.VAR_KEYWORD]

@@ -40,7 +40,7 @@ def without_cost(space: spaces.Space) -> spaces.Box:
 
 
 def joined(observations: np.ndarray, cost: np.ndarray) -> Any:
-    """Observations `[..., *shape]` with costs `[..., 2]`; one shape for one or many."""
+    """Observations `[..., *shape]` with costs `[..., 2]`; for one or for many."""
     if observations.ndim != cost.ndim:
         return {"observation": observations, "cost": cost}
     return np.concatenate([observations, cost], axis=-1, dtype=np.float32)
@@ -134,7 +134,7 @@ class AccumulatedCost(VecEnvWrapper):
         return Recorded(self._memory_before, *columns)
 
     def go_on_with(self, memory: Any) -> None:
-        """Recompute the memory with newer networks."""
+        """Continue with a memory that newer networks have computed."""
         self._memory = memory
 
     def _kept(self, observations: Any) -> np.ndarray:
@@ -172,7 +172,7 @@ class AccumulatedCostWrapper(gymnasium.Wrapper, gymnasium.utils.RecordConstructo
         return self._shown(observation, self.learner.features(self._memory)), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step; the observation has the cost after it, even at an episode's end."""
+        """One step; the observation has the cost after it, also at an episode's end."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._memory, cost, _ = self.learner.after_step(
             self._memory, self._observation, np.asarray(action)[None], np.zeros(1, bool)
@@ -194,7 +194,7 @@ def find(env: VecEnv | None) -> AccumulatedCost | None:
 
 
 def wrapped(env: VecEnv) -> VecEnv:
-    """An environment with the wrapper, inside wrappers that reorder image axes."""
+    """An environment with the wrapper; wrappers that reorder image axes stay outside."""
     if find(env) is not None:
         return env
     if isinstance(env, VecTransposeImage):

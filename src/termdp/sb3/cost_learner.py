@@ -29,7 +29,7 @@ from termdp.settings import nearest, numbers_of
 
 
 class Recorded(NamedTuple):
-    """A rollout as the cost learner sees it, `[T, B, ...]`; memory before it."""
+    """A rollout as the cost learner sees it, `[T, B, ...]`, and the memory before it."""
 
     memory: Any
     observations: Any
@@ -107,8 +107,8 @@ class CostLearner:
         """One step of all environments.
 
         Returns:
-            the memory, empty where episodes ended; the features before that, of the
-            states that followed; and after it, of the states that are shown next.
+            The memory, emptied where episodes ended; the features of the states that
+            followed, before any reset; and those of the states that are shown next.
         """
         memory, final, shown = _after_step(
             self.numbers, self.costs, memory, observations, actions, ended
@@ -167,7 +167,7 @@ def check_box(space: spaces.Space) -> spaces.Box:
 def _settings(
     space: spaces.Box, sizes: tuple[int, int], window: int, numbers: dict[str, Any]
 ) -> CostConfig:
-    """The preset's settings, with as many gradient steps per step of experience."""
+    """The preset's settings, with its ratio of gradient steps to environment steps."""
     known = numbers_of(CostConfig)
     for name in numbers:
         if name not in known:

@@ -97,8 +97,8 @@ class JaxVecEnv(VecEnv):
     ) -> None:
         """Refused: single copies have no attributes."""
         raise ValueError(
-            f"expected an attribute of single copies, got {attr_name!r}: they have none. "
-            "Make new environments with other numbers"
+            f"expected no attribute of single copies, got {attr_name!r}: the copies are "
+            "one compiled program. Make new environments with other numbers"
         )
 
     def env_method(
@@ -110,8 +110,8 @@ class JaxVecEnv(VecEnv):
     ) -> list[Any]:
         """Refused: single copies are not objects."""
         raise ValueError(
-            f"expected a method of single copies, got {method_name!r}: they have none, "
-            "as they are one compiled program"
+            f"expected no method of single copies, got {method_name!r}: the copies are "
+            "one compiled program"
         )
 
     def env_is_wrapped(

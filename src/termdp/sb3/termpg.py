@@ -145,8 +145,8 @@ class _EachRollout(BaseCallback):
         self._followers: list[Any] = []
 
     def _on_step(self) -> bool:
-        # SB3 adds the values of truncated episodes' last states to these afterwards,
-        # with a constant discount.
+        # A copy: afterwards SB3 adds the values of truncated episodes' last states to
+        # these rewards, with a constant discount.
         self._rewards.append(np.array(self.locals["rewards"], np.float32))
         for i in np.flatnonzero(self.locals["dones"]):
             last = self.locals["infos"][i].get("terminal_observation")

@@ -1,4 +1,4 @@
-"""Brax and MJX environments with our JAX interface (extra `brax`).
+"""Brax and MJX environments with the interface of our own (extra `brax`).
 
 `termdp.train(from_brax("inverted_pendulum"), observer=…)` trains on the device, as on our
 own games. Brax is imported only when used.
@@ -55,7 +55,7 @@ class BraxEnvironment(Game):
         return int(self.env.action_size)
 
     def action_space(self, params: Any = None) -> Box:
-        """Numbers from −1 to 1, as Brax has them."""
+        """Numbers from −1 to 1, as Brax expects them."""
         return Box(-1.0, 1.0, (self.num_actions,))
 
     def observation_space(self, params: Any = None) -> Box:

@@ -48,7 +48,7 @@ def check_environment(env: Any, params: Any) -> tuple[Any, Any]:
         params: its parameters.
 
     Returns:
-        Shapes of an observation and of an action.
+        Shape and type of an observation and of an action.
     """
     key = jax.random.key(0)
     started = _trace("env.reset", env.reset, key, params)
@@ -88,8 +88,8 @@ def check_cost(cost: Cost, observation: Any, action: Any) -> None:
 
     Args:
         cost: from one observation and one action to a number.
-        observation: its shape.
-        action: its shape.
+        observation: shape and type of an observation.
+        action: shape and type of an action.
     """
     value = _trace("cost(observation, action)", cost, observation, action)
     kinds = (jnp.bool_, jnp.integer, jnp.floating)
@@ -103,7 +103,7 @@ def _trace(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(lambda *given: function(*given), *arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-        # The original error is pages about tracers, and says no more than this.
+        # The original error says no more than this, in pages about tracers.
         raise ValueError(
             f"expected {what} that JAX can trace, got {_untraceable(error)}: {_TRACED}; "
             "or keep plain Python in a Gymnasium environment and use "
@@ -117,7 +117,7 @@ def _trace(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _untraceable(error: Exception) -> str:
-    """The operation in a cost or step that only works on plain numbers."""
+    """What was done with a traced value that only works with plain numbers."""
     if isinstance(error, jax.errors.TracerBoolConversionError):
         return "an if, and, or, not, min or max on a traced value"
     if isinstance(error, jax.errors.TracerArrayConversionError):

@@ -164,7 +164,7 @@ class ObservedEnvironment(Environment):
         begins_anew = played.needs_reset | stopped
         observation, game = _choose(begins_anew, played.fresh, played.ongoing)
         if self._is_bare and isinstance(self.game_env, Game):
-            # Games with cheap observations compute them once, from the chosen state.
+            # Such games may compute the observation once, from the chosen state.
             observation = self.game_env.next_obs(
                 begins_anew, played.fresh[0], played.ongoing[0], game
             )
@@ -284,7 +284,7 @@ def observe(env: Any, observer: Observer) -> ObservedEnvironment:
 
 
 def _is_bare(env: Any) -> bool:
-    """Whether `env.step` is only `step_env` with an automatic reset.
+    """Whether `env.step` is just `step_env` with an automatic reset.
 
     Wrappers with their own `step` hide the game's inner step: they are played through it,
     and only a stop resets them from outside. gymnax's base class is recognised by its

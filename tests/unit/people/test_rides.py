@@ -210,5 +210,5 @@ def test_rides_that_do_not_reach_their_end_are_found_in_a_batch():
 def test_unknown_names_and_lengths_are_refused():
     with pytest.raises(ValueError, match="expected a style"):
         by_name("scripted reckless")
-    with pytest.raises(ValueError, match="steps a ride"):
+    with pytest.raises(ValueError, match="steps per ride"):
         record(random_driver(), 0, 0)

@@ -215,8 +215,8 @@ def test_nothing_that_is_given_is_ignored():
 def test_what_no_file_can_hold_must_be_given_again():
     spec = RunSpec("own", unserialised=("env",))
     with pytest.raises(
-        ValueError, match=r"its own env: continue from Python, with env=…"
+        ValueError, match=r"your own env, .*: continue from Python, with env=…"
     ):
         make_job(spec)
-    with pytest.raises(ValueError, match="no own algorithm"):
+    with pytest.raises(ValueError, match="expected no algorithm=…"):
         make_job(RunSpec("breakout"), algorithm=object())

@@ -75,8 +75,8 @@ class Style:
     Attributes:
         coin: worth of a coin; negative to avoid them.
         change: price of a lane change; negative for a driver that likes to weave.
-        look_ahead: steps looked ahead, up to 7; few means late manoeuvres.
-        slips: probability of a random action instead.
+        look_ahead: how many steps it looks ahead, up to 7; with few it turns late.
+        slips: probability of a random action instead of the planned one.
     """
 
     coin: float = 0.0
@@ -98,8 +98,9 @@ STYLES = {
 class PlanningDriverModel:
     """Looks a few steps ahead over all lanes, knowing how cars and coins move.
 
-    Dynamic programming over (step, lane). A crash costs more than anything, and a later
-    one costs less. Coins and lane changes count as the style says.
+    Dynamic programming over (step, lane). A crash costs more than anything else, and a
+    later crash costs less than an early one. Coins and lane changes count as the style
+    says.
     """
 
     road: Road = Road()
@@ -115,7 +116,7 @@ class PlanningDriverModel:
         values = self.plan(params, observation)
         lane = jnp.argmax(observation[self.road.agent_row, :, 0])
         key_tie, key_slip, key_any = jax.random.split(key, 3)
-        # Equal plans are equally likely, so that weavers weave to both sides.
+        # Ties are broken at random, so that weavers weave to both sides.
         best = values[lane] + 1e-3 * jax.random.uniform(key_tie, (3,))
         slip = jax.random.uniform(key_slip) < params.slips
         anything = jax.random.randint(key_any, (), 0, 3)

@@ -1,8 +1,9 @@
 """A ride as a film for the browser: every picture as a list of shapes.
 
-Of a road the browser gets cars and coins, and knows the rules (`track`). Of any other
-environment it gets what the renderer draws. Pictures of a game have most of their shapes
-in common, so each shape is sent once, and a picture is a list of their numbers.
+For a road the browser gets only cars and coins (`track`), because it knows the rules. For
+any other environment it gets what the renderer draws. Pictures of a game have most of
+their shapes in common, so each shape is sent once, and a picture is a list of numbers of
+shapes.
 """
 
 import json
@@ -14,12 +15,12 @@ from termdp.people.driving.ride import ROADS, Ride
 from termdp.people.driving.rides import replay
 from termdp.people.driving.track import ride_data, ride_data_many
 
-# Thousandths of a drawing's unit cannot be seen.
+# Numbers are rounded to this many places: nobody sees less of a drawing's unit.
 _PLACES = 3
 
 
 def shown(rides: Sequence[Ride]) -> list[dict[str, Any]]:
-    """What the browser gets of rides of one environment; not who drove."""
+    """What the browser gets to show rides of one environment; not who drove."""
     if rides[0].env not in ROADS:
         return [film_data(ride) for ride in rides]
     return ride_data_many(rides) if len(rides) > 1 else [ride_data(rides[0])]
@@ -30,9 +31,9 @@ def film_data(ride: Ride) -> dict[str, Any]:
 
     Returns:
         `width`, `height` and `background` of all pictures; `shapes`, each once;
-        `backdrop`, numbers of the shapes that every picture begins with; `frames`, for
-        each step and for how it ended the numbers of the further shapes, back to front;
-        `actions` and `game_over`.
+        `backdrop`, numbers of the shapes that every picture begins with; `frames`, one
+        for each step and one for how it ended, each with the numbers of its other
+        shapes, back to front; `actions` and `game_over`.
     """
     again = replay(ride)
     drawings = [again.drawing(step) for step in range(len(ride) + 1)]

@@ -76,7 +76,7 @@ class Ride:
 
 
 def from_digits(text: str) -> np.ndarray:
-    """Actions out of `Ride.digits`, `[T] uint8`."""
+    """Actions from `Ride.digits`, `[T] uint8`."""
     return np.array([DIGITS.index(digit) for digit in text], np.uint8)
 
 
@@ -101,12 +101,12 @@ def all_studied() -> list[EnvironmentEntry]:
 
 
 def check_seed(seed: int) -> None:
-    """Seeds fit into any database's integer and any JavaScript number."""
+    """Refuse seeds that do not fit into a database's integer or a JavaScript number."""
     if not 0 <= seed <= MAX_SEED:
         raise ValueError(f"expected a seed from 0 to {MAX_SEED}, got {seed}")
 
 
 def check_steps(steps: int) -> None:
-    """A ride has a first step, and an end."""
+    """Refuse a maximum length that no ride may have."""
     if not 1 <= steps <= MAX_STEPS:
-        raise ValueError(f"expected 1 to {MAX_STEPS} steps a ride, got {steps}")
+        raise ValueError(f"expected 1 to {MAX_STEPS} steps per ride, got {steps}")

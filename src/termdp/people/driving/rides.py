@@ -1,8 +1,8 @@
 """Record and replay rides, bit for bit.
 
-Nobody watches while a ride is recorded; people stop it afterwards. All that is random in
-the game comes from the seed, so seed and actions are the whole ride, whatever the
-environment. The road of a seed (`termdp.people.driving.track`) does not depend on who
+No observer watches while a ride is recorded; people stop it afterwards. All that is
+random in the game comes from the seed, so environment, seed and actions are the whole
+ride. The road of a seed (`termdp.people.driving.track`) does not depend on who
 drives on it.
 """
 
@@ -61,7 +61,7 @@ class Replay:
 
     Attributes:
         ride: what was played.
-        observations: `[T, *shape]`, what the driver saw before each.
+        observations: `[T, *shape]`, what the driver saw before each step.
         final_observation: what it would have seen next.
         rewards: `[T] float32`.
         game_over: `[T] bool`, true at the last step of a ride that ends the game.
@@ -100,7 +100,7 @@ class Replay:
         return self.info["cars_overtaken"]
 
     def drawing(self, step: int) -> Drawing:
-        """What is to be seen before a step; before step T, of how it ended."""
+        """The picture before a step; for step T, the picture of how the ride ended."""
         seen = self.final_observation
         if step < len(self):
             seen = self.observations[step]
@@ -117,7 +117,7 @@ class Replay:
 
 @cache
 def game(env: str = BACKSEAT) -> Any:
-    """The game that rides of an environment are played on."""
+    """The game that an environment's rides are played in, without its observer."""
     studied(env)
     # Its arrays must be concrete, even if it is first made while a program is compiled.
     with jax.ensure_compile_time_eval():
@@ -133,7 +133,7 @@ def game(env: str = BACKSEAT) -> Any:
 
 
 def step_key(seed: Any, step: Any) -> jax.Array:
-    """The random key of the road in one step."""
+    """The random key of the game in one step."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 0), step)
 
 
@@ -252,8 +252,8 @@ def _joined(trees: Iterable[Any]) -> Any:
 def crashes(rides: Sequence[Ride]) -> list[bool]:
     """Whether each ride ends the game; refuses one that does so before its end.
 
-    The rides are of one environment. Many are played at once and nothing is kept of them:
-    fit for whole files.
+    The rides are of one environment. Many are played at once and nothing of them is kept
+    in memory, so this suits whole files.
     """
     found = []
     for first in range(0, len(rides), BATCH):
@@ -283,7 +283,7 @@ def _crashes_together(rides: Sequence[Ride]) -> list[bool]:
 
 @partial(jax.jit, static_argnames="env")
 def _beginning(seed: jax.Array, env: str) -> tuple[jax.Array, Any]:
-    """How a ride begins: what is to be seen, and the state. Roads begin alike."""
+    """How a ride begins: the first observation and state. All roads begin alike."""
     key = jax.random.fold_in(jax.random.key(seed), 2)
     return game(env).reset_env(key, game(env).default_params)
 
@@ -356,7 +356,7 @@ def _drive(
 
 
 def _advance(seed: jax.Array, env: str, state: Any, row: Any) -> Any:
-    """One step: the state after it, and all that is to be seen of it."""
+    """One step: the state after it, and everything that the step gave."""
     step, action = row
     observation, state, reward, over, info = game(env).step_env(
         step_key(seed, step), state, action, game(env).default_params
@@ -368,7 +368,7 @@ def _advance(seed: jax.Array, env: str, state: Any, row: Any) -> Any:
 def _replay(
     seed: jax.Array, first: Any, state: Any, actions: jax.Array, env: str
 ) -> Any:
-    """Some steps from a state: the last state, and what there was in each step."""
+    """Some steps from a state: the last state, and what each step gave."""
     rows = (first + jnp.arange(len(actions)), actions)
     return jax.lax.scan(partial(_advance, seed, env), state, rows)
 

@@ -37,7 +37,7 @@ def chosen_drivers(names: Sequence[str], env: str) -> list[Driver]:
 
 
 def runs_in(folder: Path, env: str = BACKSEAT) -> list[Path]:
-    """The run folders in a folder, or the one that it is."""
+    """The run folders in a folder; the folder itself if it is one."""
     if not folder.is_dir():
         raise ValueError(f"expected a folder of runs, got {folder}: no such folder")
     found = sorted({path.parent for path in folder.glob("**/config.json")})

@@ -1,8 +1,8 @@
 """The road of a seed: which cars and coins appear when.
 
-Cars and coins come from the seed alone: a coin can be taken only long after the coins
-behind it have appeared. So the browser gets the whole road ahead of time and draws it
-smoothly. A supervisor's own drive needs no message to the server until it is over.
+Cars and coins come from the seed alone. Taking a coin changes nothing, because the coins
+behind it appeared long before. So the browser gets the whole road ahead of time and draws
+it smoothly. A supervisor's own drive needs no message to the server until it is over.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ def track(seed: int, steps: int) -> dict[str, list[int]]:
     """What appears on the road in the first steps.
 
     Returns:
-        `cars` and `coins`, each a flat list of (time, lane, row): before step
-        `time` a thing stands in `lane` with its upper row at `row`, and was not on the
-        road before. It then moves down by the road's speed.
+        `cars` and `coins`, each a flat list of (time, lane, row): the thing is first on
+        the road before step `time`, in `lane` with its upper row at `row`. From then on
+        it moves down at its speed.
     """
     check_seed(seed)
     length = padded(steps)
@@ -37,7 +37,7 @@ def ride_data(ride: Ride) -> dict[str, Any]:
 
 
 def ride_data_many(rides: Sequence[Ride]) -> list[dict[str, Any]]:
-    """`ride_data` of several rides, their roads in one go."""
+    """`ride_data` of several rides; one program makes all their roads."""
     length = padded(max(len(ride) for ride in rides) + 1)
     seeds = jnp.asarray([ride.seed for ride in rides], jnp.int32)
     roads = jax.tree.map(np.asarray, _appearing_many(seeds, length=length))
@@ -65,7 +65,7 @@ def road_data() -> dict[str, int]:
 
 @partial(jax.jit, static_argnames=("length",))
 def _appearing(seed: jax.Array, length: int) -> tuple[jax.Array, jax.Array]:
-    """New cars and coins after each step as words, `[length, lanes]`."""
+    """New cars and coins after each step, a word of bits per lane: `[length, lanes]`."""
     env, params = game(), game().default_params
     road = env.road
     stored = jnp.uint32(road.bits(range(-road.margin, road.rows)))

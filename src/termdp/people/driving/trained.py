@@ -29,11 +29,11 @@ from termdp.runs.train import load_agents
 
 
 class AtTheWheel(NamedTuple):
-    """What a trained driver decides with: the numbers of its model.
+    """The params of a trained driver's model.
 
     Attributes:
         mind: the agent's weights, learned costs and method.
-        observer: who counts the costs for the method that is told them; None for
+        observer: computes the true costs for the method that is told them; None for
             every other method.
     """
 
@@ -43,7 +43,7 @@ class AtTheWheel(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class AgentDriverModel:
-    """An agent at the wheel.
+    """A trained agent as a driver's model.
 
     Agents that differ in numbers only are equal as models: the seeds and snapshots of a
     run, and the drivers of a study's rounds, share one compiled program.
@@ -51,7 +51,7 @@ class AgentDriverModel:
     Attributes:
         actor: how it acts.
         remembers: what its memory looks like.
-        card: of the first agent of this make.
+        card: of the first agent with this model; not compared.
     """
 
     actor: Actor
@@ -104,7 +104,7 @@ def agent_driver(name: str, agent: Agent, env: str = BACKSEAT) -> Driver:
             f"expected a run on {env} as it is, got one with other sizes, speeds, "
             "actions or images"
         )
-    # Only the method that is told the true costs needs somebody to count them.
+    # Only the method that is told the true costs needs an observer to compute them.
     observer = params.observer if card.method.knows_costs else None
     learns = card.method.learns_costs
     remembers = (card.method.learner_window(card.window), card.costs) if learns else ()
@@ -143,7 +143,7 @@ def drivers_of_run(path: str | Path, env: str = BACKSEAT) -> list[Driver]:
 
 
 def drivers_in(folder: str | Path, env: str = BACKSEAT) -> list[Driver]:
-    """The drivers of all runs of an environment in a folder (or of the run it is)."""
+    """The drivers of all runs of an environment in a folder, or of the one run there."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"expected a folder of runs, got {folder}: no such folder")

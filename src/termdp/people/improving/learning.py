@@ -26,9 +26,10 @@ from termdp.people.models.window_choice import (
 )
 
 DELAYS = (0, 1, 2, 3, 4)
-# A model that would stop at once has nothing to share its patience by.
+# Costs are divided by their supervisor's bias. A smaller bias counts as this one, because
+# a fitted bias may be near zero or negative.
 _LEAST_BIAS = 1.0
-# The layers of a cost network that give its output; what follows them is a sum.
+# The layers whose outputs are added to give the cost: scaling them scales the cost.
 _OUTPUTS = ("Dense_0", "Dense_1")
 
 
@@ -50,7 +51,7 @@ def round_observers(
         seed: of the draws.
         gradient_steps: of each network.
         personal: whether supervisors with enough stops get models of their own.
-        env: what was watched in all of them.
+        env: the environment of all these studies.
     """
     settings = _settings(gradient_steps, seed)
     everything = [showing for mine in showings.values() for showing in mine]

@@ -49,7 +49,7 @@ def improve(
         study: its name.
         folder: where the rounds of this study are kept.
         settings: how.
-        on_progress: called with what is being done.
+        on_progress: called with a few words about the present step.
     """
     folder = folder.resolve()
     found = store.study(study)

@@ -63,6 +63,6 @@ class RoundSettings:
         check_steps(self.ride_steps)
         if find_method(self.method).recurrent:
             raise ValueError(
-                f"expected a method without memory, got {self.method}: a driver goes on "
-                "with the networks of the one before"
+                f"expected a method without memory, got {self.method}: each driver "
+                "continues with the networks of the one before"
             )

@@ -19,7 +19,8 @@ class Discomfort(NamedTuple):
     Attributes:
         costs: c of each step.
         accumulated: C, the sum over the observer's window including the step.
-        stop_probabilities: ρ(C − b), the chance of a stop at the step.
+        stop_probabilities: the chance of a stop at the step: ρ(C − b), and with the
+            observer's background chance p of other stops ρ + p·(1 − ρ).
     """
 
     costs: np.ndarray
@@ -33,7 +34,7 @@ def discomfort(
     """Costs, accumulated costs and stop probabilities along one ride.
 
     Args:
-        observer: for example of `termdp.load_observer(path)`.
+        observer: for example from `termdp.load_observer(path)`.
         observations: `[t, *shape]`, what the driver saw before each step.
         actions: `[t]`, what it did.
 
@@ -59,9 +60,8 @@ def discomfort(
         for x in (observations, actions)
     ]
     if jax.tree_util.all_leaves([observer.cost]):
-        found = _along(
-            observer, *padded
-        )  # a plain function would be compiled anew each time
+        # A plain function as the cost would be compiled again in every call.
+        found = _along(observer, *padded)
     else:
         found = _compiled(observer, *padded)
     return Discomfort(*(np.asarray(x, np.float32)[:length] for x in found))

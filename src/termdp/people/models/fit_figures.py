@@ -70,7 +70,7 @@ def calibration_figure(fit: StudyFit) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("predicted chance of a stop, held out")
-    axes.set_ylabel("share that were stopped")
+    axes.set_ylabel("observed share of stops")
     axes.set_title("Calibration", loc="left")
     axes.legend(frameon=False)
     return figure

@@ -3,7 +3,8 @@
 DIR/observer.safetensors    the pooled observer: `--observer` of `termdp train`
 DIR/observer-NAME.safetensors   one for each supervisor with enough stops
 DIR/summary.json            what was found, with intervals
-DIR/index.html              the same to look at, figures included
+DIR/*.svg                   the figures
+DIR/index.html              a page about all of it, figures included
 """
 
 from hashlib import sha256
@@ -28,9 +29,9 @@ _CAPTIONS = {
     "calibration.svg": "The share of steps that were stopped, against the predicted "
     "chance of a stop, in rides that the model had not seen. On the line both agree. "
     "Bars: 95% intervals.",
-    "moments.svg": "Rides that were stopped, as the supervisor's own model sees them: "
-    "the cost of each step (bars), how costs added up (line), and the patience (dotted) "
-    "at which a stop is as likely as not.",
+    "moments.svg": "Rides that were stopped, as the supervisor's own model sees them (or "
+    "the model for all, if there is no own one): the cost of each step (bars), how costs "
+    "added up (line), and the patience (dotted) at which a stop is as likely as not.",
 }
 
 
@@ -151,10 +152,11 @@ def _page(summary: dict[str, Any], figures: Path) -> Page:
         contents=True,
     )
     page.paragraph(
-        "People watched rides and stopped them when they felt wrong. Here a model of "
-        "each of them was fitted to when they stopped: every step has a cost, costs add "
-        "up over what is remembered, and the larger the sum, the likelier the stop. "
-        "The reasons that people gave are not used."
+        "Supervisors watched rides and stopped them when they felt wrong. One model of "
+        "all of them, and one of each who stopped often enough, were fitted to the times "
+        "of their stops. In a model every step has a cost, costs add up over what is "
+        "remembered, and the larger the sum, the likelier the stop. The reasons that "
+        "supervisors gave are not used."
     )
     page.findings(findings(summary))
 
@@ -208,7 +210,7 @@ def _delay_words(summary: dict[str, Any]) -> str:
     return (
         "They react at once."
         if delay == 0
-        else f"They react {counted(delay, 'step')} later."
+        else f"They react after {counted(delay, 'step')}."
     )
 
 

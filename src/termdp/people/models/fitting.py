@@ -39,10 +39,10 @@ class StudyFit:
         window: the window of the saved observers.
         best_window: the one chosen by held-out likelihood; `window` unless that was
             asked for.
-        delays: models of each supervisor by delay, at the paper's window.
-        windows: models of each supervisor by window, held out; pooled if there is no
-            supervisor with enough stops.
-        pooled_windows: one model for all, by window, held out.
+        delays: held-out likelihoods by delay, at the paper's window, of models of each
+            supervisor; of one model for all if no supervisor has enough stops.
+        windows: the same by window, at the chosen delay.
+        pooled_windows: the same of one model for all, by window.
         groups: the supervisors with models of their own.
         pooled: all supervisors together.
         observers: the final models by name, fitted to all showings.
@@ -102,9 +102,9 @@ def check_counts(reviews: int, stops: int, name: str) -> None:
         )
     if stops < MIN_REVIEWS or stops == reviews:
         raise ValueError(
-            f"expected at least {MIN_REVIEWS} stops in study {name}, and some rides "
-            f"without, got {stops} stops in {reviews} reviews: nothing can be "
-            "learned from that"
+            f"expected at least {MIN_REVIEWS} stops in study {name}, and some reviews "
+            f"without a stop, got {stops} stops in {reviews} reviews: let supervisors "
+            "review more"
         )
 
 
@@ -121,8 +121,8 @@ def fit_study(
         showings: the showings.
         settings: how to fit.
         window: the window of the saved observers; None for the chosen one.
-        on_progress: called with what is being done.
-        env: what was watched.
+        on_progress: called with a few words about the present step.
+        env: the environment that was watched.
     """
     on_progress("reading the showings")
     senses = senses_of(env, showings)

@@ -26,7 +26,7 @@ from termdp.people.models.showing_data import ShowingData, chunks, noticed_in
 
 
 class Senses(Protocol):
-    """How supervisors see an environment; never compiled, need not be hashable."""
+    """What supervisors notice in an environment. It is used outside compiled code."""
 
     @property
     def spec(self) -> ActionSpec:
@@ -43,10 +43,10 @@ class Senses(Protocol):
         """Actions as the network takes them, `[t] int32`."""
 
     def felt(self, noticed: np.ndarray, acted: np.ndarray) -> np.ndarray:
-        """Which of `names` there was in each step, `[t, names] bool`."""
+        """Which of `names` each step has, `[t, names] bool`."""
 
     def cost(self, weights: Any, scale: Any, network: CostNetwork) -> Any:
-        """The cost of fitted networks."""
+        """A cost function made of fitted networks."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RoadSenses:
         return noticed.astype(bool)
 
     def cost(self, weights: Any, scale: Any, network: CostNetwork) -> PassengerCost:
-        """A passenger's."""
+        """A passenger's cost."""
         return PassengerCost(weights, scale, network, self.road)
 
 
@@ -105,7 +105,7 @@ class ColumnSenses:
         return (*numbers, *(f"action: {choice}" for choice in self.choices))
 
     def notice(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Columns, on a scale of their own."""
+        """Columns, centred and scaled."""
         seen = _read(self.columns, observations)
         return ((seen - self.centre) / self.spread).astype(np.float32)
 
@@ -119,7 +119,7 @@ class ColumnSenses:
         return np.concatenate([noticed > 0, chosen], axis=1)
 
     def cost(self, weights: Any, scale: Any, network: CostNetwork) -> NetworkCost:
-        """An onlooker's; it may watch any game with the same columns."""
+        """An onlooker's cost; it works in any game with the same columns."""
         centre, spread = (
             jnp.asarray(x, jnp.float32) for x in (self.centre, self.spread)
         )

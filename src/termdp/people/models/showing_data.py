@@ -5,8 +5,8 @@ with a reaction delay of d steps who stops at t made up their mind at t − d.
 
 - The positive label stands at t − d. The d steps after it have no label, because
   nothing new is decided while the hand moves.
-- When a showing ends for another reason, a stop may have been on its way. So its last d
-  steps have no label either.
+- When a showing ends for another reason, a stop may already have been decided. So its
+  last d steps have no label either.
 
 With d = 0 these are the plain labels: the stopped step is positive, the steps before it
 are negative, and the step on which the game ended has no label.
@@ -82,7 +82,7 @@ class Packed:
 
     Attributes:
         noticed: `[T, N, K]`, what there was to notice (`senses`).
-        acted: `[T, N] int32`, what was done, as far as it was not noticed.
+        acted: `[T, N] int32`, actions; zeros where `noticed` includes them.
         starts: `[T, N] bool`, first steps of showings, and of unused rests of rows.
         owner: `[T, N] int32`, index of the showing, −1 where there is none.
         lengths: `[R]`, steps of each showing.
@@ -161,7 +161,7 @@ def pack_showings(
 
 
 def noticed_in(road: Road, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """What there was to notice in each step, `[t, percepts.SIZE] uint8`."""
+    """Percepts of each step of a ride on a road, `[t, passenger_cost.SIZE] uint8`."""
     found = [
         np.asarray(_look(road, seen, action), np.uint8)[:size]
         for seen, action, size in chunks(observations, actions)
@@ -185,7 +185,7 @@ def chunks(
 
 @partial(jax.jit, static_argnames=("road",))
 def _look(road: Road, observations: jax.Array, actions: jax.Array) -> jax.Array:
-    """`percepts` of many steps; compiled once, whoever asks."""
+    """`percepts` of many steps; compiled once for all callers."""
     return jax.vmap(partial(percepts, road))(observations, actions)
 
 

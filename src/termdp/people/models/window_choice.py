@@ -161,7 +161,7 @@ def _fit_groups(
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
-    """Many as one; in NumPy, which compiles nothing."""
+    """Stack trees of arrays, in NumPy, because that compiles nothing."""
     return jax.tree.map(lambda *x: np.stack(x), *trees)
 
 
@@ -205,7 +205,7 @@ def _tasks(
 
 
 def constant_log_likelihood(labels: np.ndarray, num_showings: int) -> float:
-    """Per showing, of the best model without costs: the same chance at every step."""
+    """Log-likelihood per showing of the best model with the same chance at every step."""
     stops, steps = (labels == STOPPED).sum(), (labels != NO_LABEL).sum()
     rate = stops / steps
     total = stops * np.log(rate) + (steps - stops) * np.log1p(-rate)

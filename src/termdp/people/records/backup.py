@@ -2,7 +2,7 @@
 
 The file is an SQLite store of its own, whatever the database is, so a backup of
 PostgreSQL can be restored to SQLite and the other way round. It holds everything, logins
-included: keep it as safe as the store. Files of others are for `termdp studies import`.
+included: keep it as safe as the store. Use `termdp studies import` for files from others.
 """
 
 import shutil
@@ -55,7 +55,7 @@ def restore(path: Path, url: str) -> dict[str, int]:
     if target is not None:
         _check_new(target)
     with tempfile.TemporaryDirectory(prefix="termdp-restore-") as folder:
-        # An older backup is brought up to date: in a copy, the backup stays as it is.
+        # Opening an older backup brings its tables up to date: do that to a copy.
         copy = Path(folder) / "backup.db"
         shutil.copyfile(path, copy)
         _check_whole(copy, path)
@@ -70,7 +70,16 @@ def restore(path: Path, url: str) -> dict[str, int]:
 
 
 def _copy(source: Database, url: str, what: str | None = None) -> dict[str, int]:
-    """All rows of one database into an empty one, in one transaction."""
+    """Copy all rows of one database into an empty one, in one transaction.
+
+    Args:
+        source: where the rows are.
+        url: the empty database.
+        what: for the target's audit log; None writes no entry.
+
+    Returns:
+        Rows by table.
+    """
     target = Database.open(url)
     options = {"yield_per": _ROWS_AT_ONCE}
     counts = dict.fromkeys(TABLES, 0)
@@ -109,7 +118,7 @@ def _go_on_counting(session: Session) -> None:
 
 def _check_new(path: Path) -> None:
     if path.exists():
-        raise ValueError(f"expected a new file, but {path} exists")
+        raise ValueError(f"expected a new file, but {path} exists: choose another name")
     if not path.parent.is_dir():
         raise ValueError(
             f"expected a folder for the file, but {path.parent} is not a folder"
@@ -130,4 +139,4 @@ def _check_whole(copy: Path, path: Path) -> None:
     finally:
         connection.close()
     if said != "ok" or lost is not None:
-        raise ValueError(f"expected a whole backup, got {path}: it is damaged")
+        raise ValueError(f"expected an intact backup, got {path}: it is damaged")

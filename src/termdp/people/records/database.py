@@ -143,7 +143,7 @@ class Database:
 
 
 def url_without_password(url: str) -> str:
-    """For messages."""
+    """A database's URL as it may be shown in messages."""
     try:
         return make_url(url).render_as_string(hide_password=True)
     except ArgumentError:

@@ -1,9 +1,9 @@
 """A study as a Parquet file, and back: one row per step that was shown.
 
-The columns are for analysis. The file's metadata hold what a store needs: the study's
+The columns are for analysis. The file's metadata holds what a store needs: the study's
 texts, whole rides with seeds and actions, reasons. The rows follow from the metadata by
-playing the rides again, so an import checks every row against the game. people_data.md
-in docs/ describes both.
+playing the rides again, so an import checks every row against the game. Both are
+described in docs/people_data.md.
 
 Files may come from anybody. Nothing is unpacked before `parquet_pages` knows how large
 it will be, `study_schema` refuses everything it does not know, and rows are compared
@@ -38,15 +38,16 @@ SHOWINGS_PER_GROUP = 64
 MAX_ROWS_PER_BYTE = 16
 _ROWS_AT_ONCE = 8192
 _TEXT_LIMIT = 64 << 20
-# What pyarrow raises when it cannot read on.
+# What pyarrow raises for a damaged file.
 _DAMAGES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
-# Numbers of other processors may differ by as much; bits and whole numbers may not.
+# Decimals computed on another processor may differ by this much; bits and whole numbers
+# may not.
 _TOLERANCE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a file holds the observations of an environment: truths as bits, else float32.
+    """How a file holds an environment's observations: booleans as bits, else float32.
 
     Attributes:
         env: id of the environment.
@@ -56,12 +57,12 @@ class Packing:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one observation."""
+        """Shape of one observation."""
         return tuple(_space(self.env).shape)
 
     @property
     def is_bits(self) -> bool:
-        """Whether observations are truths."""
+        """Whether observations are booleans."""
         return np.dtype(_space(self.env).dtype) == np.bool_
 
     @property
@@ -92,7 +93,7 @@ class Packing:
         return pa.schema(self.columns)
 
     def pack(self, observations: np.ndarray) -> bytes:
-        """Observations `[T, *shape]`, one after the other."""
+        """The bytes of observations `[T, *shape]`, one after the other."""
         flat = observations.reshape(len(observations), -1)
         if self.is_bits:
             return np.packbits(flat, axis=1).tobytes()
@@ -108,7 +109,7 @@ class Packing:
         return bits.reshape(-1, *self.shape).astype(bool)
 
     def same(self, mine: pa.Table, theirs: pa.Table) -> bool:
-        """Whether rows of a file are what the game does."""
+        """Whether a file's rows (`theirs`) are what the game gives (`mine`)."""
         if self.is_bits or mine.equals(theirs):
             return bool(mine.equals(theirs))
         numbers = ["observation", "reward"]
@@ -138,7 +139,7 @@ def write(path: Path, record: StudyRecord) -> int:
 
     Args:
         path: the file.
-        record: of `study_files.study_record`.
+        record: from `study_files.study_record`.
 
     Returns:
         The number of rows.
@@ -236,7 +237,7 @@ def read(path: Path) -> StudyRecord:
 def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, int]]:
     """A file that is safe to read, and its number of rows.
 
-    What goes wrong with it, here or in the block, is said in one sentence.
+    Damage that shows up here or inside the `with` block becomes a `ValueError`.
     """
     if not path.is_file():
         raise ValueError(f"expected a study's file, got {path}: no such file")
@@ -317,7 +318,10 @@ def _pieces(
 
 
 def _with_names(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Rows with supervisors' names spelt out: a long one would be so in every row."""
+    """Rows with supervisors' names spelt out in every row.
+
+    Names that are too long are refused first: repeated, they would fill the memory.
+    """
     place = batch.schema.get_field_index("supervisor")
     names = batch.column(place)
     if (pc.max(pc.utf8_length(names.dictionary)).as_py() or 0) > NAME_LENGTH:

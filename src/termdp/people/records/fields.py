@@ -63,7 +63,7 @@ def actions(longest: int) -> Meta:
 
 
 def description(annotation: Any) -> str:
-    """The words of an annotated type, or of the one in an optional type; may be none."""
+    """The description of a type, or of the type in an optional one; empty without one."""
     for part in (annotation, *getattr(annotation, "__args__", ())):
         for meta in getattr(part, "__metadata__", ()):
             if isinstance(meta, Meta) and meta.description:
@@ -71,7 +71,7 @@ def description(annotation: Any) -> str:
     return ""
 
 
-# Part of addresses and of files' names.
+# Names that are used in addresses and file names.
 Name = Annotated[
     str,
     form(

@@ -22,9 +22,9 @@ def activity(session: Session, study: Study, now: int) -> dict[str, Any]:
         now: the server's clock in milliseconds.
 
     Returns:
-        `riding`: who has fetched a ride and not answered, as long as one may still be
-        watching it (twice its length and a minute); `rides_shown` and `stops`, one number
-        for each of the last minutes, oldest first; `last_stops`, newest first.
+        `minutes`: how many; `riding`: who has fetched a ride and not answered, as long
+        as they may still be watching it (twice its length and a minute); `rides_shown`
+        and `stops`: one number per minute, oldest first; `last_stops`: newest first.
     """
     since = now - MINUTES * _MINUTE_MS
     shown = _shown_since(session, study.id, since)

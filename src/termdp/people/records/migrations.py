@@ -1,7 +1,7 @@
-"""From any older schema to the present one, by itself, when a store is opened.
+"""Bring a store of any older schema up to date when it is opened.
 
 Each version is a function that turns the tables of the version before into its own; a
-new store runs all of them. What an old version did is never edited: stores made by it
+new store runs all of them. Never edit an old version's function: stores made by it
 exist. A test compares the outcome with `tables`.
 """
 

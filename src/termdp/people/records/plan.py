@@ -17,13 +17,13 @@ def showings(
 
     Args:
         rides: their ids.
-        repeat_share: share of them to be shown twice, rounded, but at least one if any
-            share is asked for and there are rides between the two showings.
+        repeat_share: share of them to be shown twice, rounded. If it is above 0 and
+            there are several rides, at least one is shown twice.
         rng: of this supervisor.
 
     Returns:
         Ride ids, each with whether it has been shown before. Between two showings of a
-        ride there are at least three others, fewer only if there are not as many.
+        ride there are at least three others, or as many as there are.
     """
     order = [int(rides[i]) for i in rng.permutation(len(rides))]
     count = _num_repeats(len(order), repeat_share)

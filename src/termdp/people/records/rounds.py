@@ -15,7 +15,7 @@ from termdp.people.records.tables import Review, Round, Showing, StoredRide, Stu
 
 
 def rounds_of(store: StudyStore, study: str) -> list[Round]:
-    """A study's rounds by number."""
+    """A study's rounds, in the order of their numbers."""
     study_id = store.study(study).id
     with store.database.reading() as session:
         return _rounds(session, study_id)
@@ -79,7 +79,7 @@ def add_round(
     Args:
         store: the store.
         study: the study's name.
-        rounds: the new round; before it number 0, if it is the first.
+        rounds: the new round; if it is the first, round 0 comes before it.
         rides: what was driven for it.
         crashed: for each ride, whether its last step ends the game.
         observer: the file that the study's Results are drawn with from now on.

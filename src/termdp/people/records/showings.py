@@ -30,7 +30,7 @@ from termdp.people.records.tables import (
 FASTEST = 2.0
 # What clocks and connections may be wrong by.
 TOLERANCE_MS = 1000
-# The page offers it for three seconds; the rest is for connections that come and go.
+# The page offers it for three seconds; the rest allows for lost connections.
 TAKE_BACK_MS = 60_000
 
 
@@ -49,7 +49,7 @@ class ReviewInput:
 
 
 def record_next(session: Session, supervisor_id: int) -> Showing | None:
-    """The showing that comes next, from now on shown; None when all are reviewed."""
+    """The showing that comes next, marked as shown; None when all are reviewed."""
     found = first_open(session, supervisor_id)
     if found is None and plan_group(session, supervisor_row(session, supervisor_id)):
         found = first_open(session, supervisor_id)
@@ -59,7 +59,7 @@ def record_next(session: Session, supervisor_id: int) -> Showing | None:
 
 
 def record_shown(session: Session, supervisor_id: int, showing_id: int) -> Showing:
-    """A showing of this supervisor, from now on shown."""
+    """A showing of this supervisor, marked as shown."""
     found = own_showing(session, supervisor_id, showing_id)
     found.shown_ms = found.shown_ms or now_ms()
     return found
@@ -111,7 +111,7 @@ def record_review(
     if given.stopped:
         _check_moment(step, last, found.crashed)
     arrived = now_ms()
-    if found.kind == "person":  # the simulated watch no screen
+    if found.kind == "person":  # simulated passengers watch no screen
         _check_was_seen(step, found.step_ms, given.speed, found.shown_ms, arrived)
     values = {
         "showing_id": showing_id,
@@ -177,7 +177,7 @@ def record_reason(
     """Add the reason to a review."""
     review = own_showing(session, supervisor_id, showing_id).review
     if review is None:
-        raise ConflictError("expected a reviewed ride, got one without stop or end")
+        raise ConflictError("expected a reviewed ride, got one without a review")
     review.reason = reason or None
 
 
@@ -384,7 +384,7 @@ def next_position(session: Session, supervisor_id: int) -> int:
 
 
 def unplanned(session: Session, supervisor: Supervisor) -> list[int]:
-    """Recorded rides that this supervisor has not been given, by number."""
+    """Ids of recorded rides not yet planned for this supervisor, ordered by number."""
     given = select(Showing.ride_id).where(Showing.supervisor_id == supervisor.id)
     query = select(StoredRide.id).where(
         StoredRide.study_id == supervisor.study_id,
@@ -395,7 +395,7 @@ def unplanned(session: Session, supervisor: Supervisor) -> list[int]:
 
 
 def plan_group(session: Session, supervisor: Supervisor) -> bool:
-    """Give the supervisor the next group of rides; False if there are no more."""
+    """Plan the supervisor's next group of rides; False if there are no more."""
     rides = unplanned(session, supervisor)[: plan.GROUP]
     if not rides:
         return False
@@ -417,5 +417,5 @@ def plan_group(session: Session, supervisor: Supervisor) -> bool:
 
 
 def now_ms() -> int:
-    """The server's clock, as stored."""
+    """The server's clock: milliseconds since 1970."""
     return time.time_ns() // 1_000_000

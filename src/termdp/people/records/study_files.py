@@ -113,7 +113,7 @@ def import_study(store: StudyStore, path: Path, name: str | None = None) -> str:
 
 
 def add_study(store: StudyStore, record: StudyRecord, chosen: str) -> None:
-    """A record as a new study of a store, in one transaction."""
+    """Add a record to a store as a new study named `chosen`, in one transaction."""
     with store.database.writing() as session:
         query = select(Study).where(Study.name == chosen)
         if session.scalars(query).one_or_none() is not None:
@@ -165,8 +165,8 @@ def shipped_record() -> StudyRecord:
 def practice_record(most_rides: int) -> StudyRecord:
     """Rides to practise with, and what five SIMULATED passengers made of them.
 
-    They come with the package. Taken are those that some passenger has reviewed, without
-    repeats.
+    They come from the shipped study: the first rides that some passenger has reviewed,
+    without the second showings.
     """
     record = shipped_record()
     first = [s for s in record.showings if not s.is_repeat]

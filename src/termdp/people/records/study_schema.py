@@ -27,7 +27,7 @@ Digest = Annotated[str, fields.form("[0-9a-f]{64}", "64 hexadecimal digits")]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object of a record; fields that it does not have are refused."""
+    """An object of a record; unknown fields are refused."""
 
 
 class StudyPart(Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -161,7 +161,7 @@ def convert(values: dict[str, Any]) -> StudyRecord:
         record = msgspec.convert(values, StudyRecord)
     except msgspec.ValidationError as error:
         raise ValueError(
-            f"expected a store with nothing but what termdp writes: {_sentence(error)}"
+            f"expected a store as termdp writes it, got other content: {_sentence(error)}"
         ) from error
     check(record)
     return record
@@ -181,7 +181,7 @@ def _sentence(error: Exception) -> str:
 
 
 def check(record: StudyRecord) -> None:
-    """What must fit together: names, numbers, actions, places, ends."""
+    """Refuse a record whose names, numbers, actions, places or ends contradict."""
     known = DIGITS[: studied(record.study.env).num_actions]
     for row in record.rides:
         if row.actions.strip(known):

@@ -169,7 +169,7 @@ class StudyStore:
         """A new study with its rides and invites: all of it, or nothing.
 
         Args:
-            study: of `new_study`.
+            study: from `new_study`.
             rides: its first rides.
             crashed: for each, whether its last step ends the game.
             invites: names of supervisors.
@@ -293,7 +293,7 @@ class StudyStore:
             revoke(supervisor_row(session, supervisor_id))
 
     def token_digests(self) -> list[str]:
-        """Of the tokens of all who have joined."""
+        """Digests of the tokens of everybody who has joined."""
         with self.database.reading() as session:
             query = select(Supervisor.token_hash)
             found = session.scalars(query.where(Supervisor.token_hash.is_not(None)))
@@ -578,12 +578,12 @@ def new_study(
 
 
 def to_ride(row: StoredRide, env: str = BACKSEAT) -> Ride:
-    """A row as the ride it holds; `env` is its study's."""
+    """The ride in a row; `env` is its study's environment."""
     return Ride(row.seed, row.driver, np.frombuffer(row.actions, np.uint8), env)
 
 
 def check_name(name: str, what: str = "name") -> str:
-    """Names are parts of addresses and of file names."""
+    """Refuse a name that does not fit into addresses and file names; returns it."""
     if not re.fullmatch(NAME_FORM, name):
         raise ValueError(
             f"expected a {what} of at most {NAME_LENGTH} letters, digits, '.', '_' or "
@@ -593,7 +593,7 @@ def check_name(name: str, what: str = "name") -> str:
 
 
 def check_person(name: str) -> str:
-    """Names of people may be in any script, composed in one way (NFC)."""
+    """Refuse a person's name that is malformed; any script will do, in the form NFC."""
     if (
         not re.fullmatch(PERSON_FORM, name)
         or unicodedata.normalize("NFC", name) != name
@@ -615,4 +615,4 @@ def _check_text(text: str, what: str) -> None:
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise ValueError(f"expected {name} within {low} and {high}, got {value}")
+        raise ValueError(f"expected {name} from {low} to {high}, got {value}")

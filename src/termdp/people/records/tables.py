@@ -46,7 +46,7 @@ class Study(Base):
         seed: of the supervisors' orders.
         observer: path of the fitted observer's file, if there is one.
         env: id of the environment that its rides are of.
-        created_ms: when.
+        created_ms: when it was created.
     """
 
     __tablename__ = "studies"
@@ -75,7 +75,7 @@ class Supervisor(Base):
         token_hash: digest of the token that its requests carry; None before joining.
         consent_hash: digest of the consent text that was agreed to.
         joined_ms: when they agreed and joined; None before.
-        created_ms: when invited first.
+        created_ms: when first invited.
         invite_ms: when the invite link was made; None without one.
         token_ms: when the token was made; None without one.
     """
@@ -189,7 +189,7 @@ class Mistake(Base):
         showing_id: the showing, which is open again.
         client_id: of the stop.
         step: the step on screen at the stop.
-        latency_ms: as of a review.
+        latency_ms: as in a review.
         stopped_ms: when the stop was written, the server's clock.
         created_ms: when it was taken back.
     """

@@ -78,7 +78,8 @@ def forget(
         store: the store.
         study: the study's name.
         person: the supervisor's name.
-        keep_stops: keep their reviews, without name, words, times and browser's traces.
+        keep_stops: keep their reviews, with the day but without name, reasons, times of
+            day and the browser's ids.
     """
     store.study(study)
     with store.database.writing() as session:
@@ -95,7 +96,8 @@ def record_forget(
     person = supervisor_row(session, supervisor_id)
     study = session.get_one(Study, person.study_id)
     mine = select(Showing.id).where(Showing.supervisor_id == person.id)
-    session.execute(mine.with_for_update())  # a stop on its way is here, or refused
+    # Locked: a stop that arrives now is either here already or will be refused.
+    session.execute(mine.with_for_update())
     drives = session.execute(delete(Drive).where(Drive.supervisor_id == person.id))
     reviewed = list(session.scalars(select(Review).where(Review.showing_id.in_(mine))))
     session.execute(delete(Mistake).where(Mistake.showing_id.in_(mine)))
@@ -160,7 +162,8 @@ def _day(moment: int) -> int:
 def person_data(session: Session, supervisor_id: int) -> dict[str, Any]:
     """All that a store holds about a person, except their login's digests.
 
-    Who drove a ride is not about them, and would end the blindness of their reviews.
+    Who drove a ride is left out: it is not about them, and they must not know it while
+    they review.
     """
     person = supervisor_row(session, supervisor_id)
     study = session.get_one(Study, person.study_id)

@@ -184,7 +184,7 @@ def _own_results(store: StudyStore, name: str, supervisor_id: int) -> dict[str, 
 
 
 def _as_seen(ride: dict[str, Any]) -> dict[str, Any]:
-    """A ride up to where it was watched: it may come again, so its end stays hidden."""
+    """A ride up to the last stop: it may be shown again, so its end stays hidden."""
     stops = [review["stop"] for review in ride["reviews"]]
     if None in stops:
         return ride

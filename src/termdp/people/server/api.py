@@ -51,7 +51,7 @@ from termdp.people.server.storage import read, write
 MAX_ID = 2**31 - 1
 # Time to say why, and to go on to the next ride.
 BETWEEN_RIDES_S = 5
-# Cached films, about 100 kilobytes each; a group of rides and more fit in.
+# Films to cache, about 100 kilobytes each: more than a group of rides.
 FILMS = 128
 
 
@@ -233,7 +233,7 @@ def _encoded_showing(study: Study, found: Showing) -> str:
 
 @lru_cache(maxsize=4096)
 def _true_costs(env: str, seed: int, actions: bytes) -> str:
-    """The true cost of each step of a game, only for simulated spectators."""
+    """The true cost of each step of a game as JSON, only for simulated spectators."""
     from termdp.people.driving.rides import game, replay
     from termdp.people.models.discomfort import discomfort
 
@@ -292,7 +292,7 @@ def encoded_many(rides: Sequence[Ride]) -> list[str]:
 
 
 def encoded_ahead(rides: Sequence[Ride]) -> list[str]:
-    """The same before anybody asks; films take longer, so they are left empty."""
+    """The same ahead of time; films take long to draw, so their texts stay empty."""
     return encoded_many(rides) if rides[0].env in ROADS else [""] * len(rides)
 
 

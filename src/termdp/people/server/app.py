@@ -164,7 +164,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
 
 
 def web_files() -> dict[str, bytes]:
-    """The pages' files by name; no other files are served."""
+    """The files of the web pages by name; no other files are served."""
     folder = files("termdp.people") / "web"
     return {
         entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()

@@ -133,7 +133,7 @@ def _own_observer(name: str) -> str:
 
 
 def _file(path: str | Path | None) -> Path | None:
-    """Load an observer; None if the file is missing or cannot be read."""
+    """The path of an observer's file; None if it is missing or cannot be read."""
     if path is None or not Path(path).is_file():
         return None
     try:

@@ -267,7 +267,7 @@ def is_within(address: str, networks: tuple[Network, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def sender_of(address: str) -> str:
-    """What counts as one sender: an IPv4 address, or the /64 network of an IPv6 one."""
+    """What counts as one sender: an IPv4 address, or an IPv6 address's /64 network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

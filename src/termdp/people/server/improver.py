@@ -18,13 +18,13 @@ from termdp.people.records.rounds import count_reviews, rounds_of
 from termdp.people.records.study_store import StudyStore
 
 LONGEST_MINUTES = 7 * 24 * 60.0
-# As many new reviews as the first fit needs.
+# A round needs this many new reviews: as many as the first fit.
 NEW_REVIEWS = 20
 _ENDING_SECONDS = 20.0
 
 
 def check_minutes(minutes: float) -> None:
-    """Refuse times that make no sense."""
+    """Refuse a time between rounds that is not above 0, or longer than a week."""
     if not 0 < minutes <= LONGEST_MINUTES:
         raise ValueError(
             f"expected --improve above 0 and at most {LONGEST_MINUTES:.0f} minutes (a "

@@ -81,7 +81,7 @@ class LearnedDrivers:
 
 
 def _loader(folder: str, name: str, env: str) -> Callable:
-    """Load the driver; the game itself is imported in the pool's thread."""
+    """A function that loads the driver; it imports the game in the pool's thread."""
 
     def load() -> list:
         from termdp.people.improving.round_folder import driver_in

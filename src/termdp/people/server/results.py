@@ -59,13 +59,12 @@ def reaction_ms(showing: Showing, step_ms: int) -> float | None:
 @lru_cache(maxsize=8192)
 def _events(seed: int, actions: bytes) -> tuple[int, ...]:
     """Steps in which the driver took a coin or changed lanes."""
-    from termdp.people.driving.rides import (
-        replay,  # the game itself: loaded when needed
-    )
+    # The game itself: imported only when needed.
+    from termdp.people.driving.rides import replay
 
     again = replay(Ride(seed, "", np.frombuffer(actions, np.uint8)))
     lanes = np.asarray(again.states.agent)
-    # A crash during a lane change leaves the car in its old lane: look at its heading.
+    # A crash during a lane change leaves the car in its old lane, so look at the heading.
     heading = np.asarray(again.states.heading)[1:]
     moved = (lanes[1:] != lanes[:-1]) | (heading != 0)
     return tuple(np.flatnonzero(moved | (again.coins > 0)).tolist())

@@ -81,13 +81,14 @@ def _return(showing: Showing, env: str) -> float:
 
 @lru_cache(maxsize=8192)
 def _rewards(env: str, seed: int, actions: bytes) -> np.ndarray:
-    from termdp.people.driving.rides import replay  # the game: loaded when needed
+    # The game itself: imported only when needed.
+    from termdp.people.driving.rides import replay
 
     return replay(Ride(seed, "", np.frombuffer(actions, np.uint8), env)).rewards
 
 
 def _same_answers(showings: list[Showing]) -> tuple[int, int]:
-    """How many pairs of supervisors gave a ride the same answer, and of how many."""
+    """Pairs of reviews of the same ride: how many agree, and how many there are."""
     answers: dict[int, list[bool]] = defaultdict(list)
     for showing in showings:
         assert showing.review is not None

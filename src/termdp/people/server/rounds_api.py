@@ -1,4 +1,4 @@
-"""Rounds over HTTP: all of them for the admin, for a person what they taught."""
+"""Rounds over HTTP: for the admin all of them, for a person what the driver learned."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def _all_rounds(store: StudyStore) -> list[dict[str, Any]]:
 
 
 async def learned(request: Request) -> Response:
-    """What the driver of the Ride page has learned from, and from whom."""
+    """How many stops the Ride page's driver has learned from, and how many are yours."""
     study, supervisor = await who(request)
     store = request.app.state.store
     newest = await read(newest_round, store, study.id)

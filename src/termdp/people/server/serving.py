@@ -105,8 +105,8 @@ def admin_token(store: StudyStore) -> tuple[str | None, str]:
     if given is not None:
         if not tokens.is_well_formed(given):
             raise ValueError(
-                f"expected {tokens.ADMIN_VARIABLE} of 16 to 128 letters, digits, '-' "
-                "or '_', got another text"
+                f"expected {tokens.ADMIN_VARIABLE} to have 16 to 128 letters, digits, "
+                "'-' or '_', got another text"
             )
         return None, tokens.digest(given)
     known = store.setting(ADMIN_SETTING)
@@ -213,7 +213,7 @@ def make_worker(
 
 
 def _end_after(parent: int) -> None:
-    """End a worker whose parent was killed; it would hold the port forever."""
+    """End a worker whose parent was killed; otherwise it would hold the port forever."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -17,7 +17,7 @@ from termdp.people.records.database import ConflictError, Database
 Job = Callable[[Session], Any]
 _MAX_TOGETHER = 256
 _OVERTAKEN = (
-    "expected unchanged data, but somebody else changed it meanwhile: load it again"
+    "expected unchanged data, but another request changed it meanwhile: load it again"
 )
 
 

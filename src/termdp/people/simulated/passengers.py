@@ -28,7 +28,7 @@ Rule = Callable[[Sight], np.ndarray]
 
 # How many rows ahead a passenger looks for a reason to change lanes.
 _REASON = 8
-# This many free rows feel too few: half a car's length.
+# So few free rows, half a car's length, feel too close.
 _CLOSE = 1
 
 
@@ -91,7 +91,7 @@ class Watcher(abc.ABC, Generic[Seen]):
     Attributes:
         name: contains the word "simulated".
         patience: discomfort within the memory at which a stop is as likely as not.
-        strictness: how sharply the chance of a stop rises around its patience.
+        strictness: how sharply the chance of a stop rises around the patience.
         memory: steps that it remembers.
         reaction_ms: median time from wanting a stop to pressing.
         reaction_spread: standard deviation of the logarithm of that time.
@@ -154,8 +154,8 @@ class Passenger(Watcher[Sight]):
 class Spectator(Watcher[np.ndarray]):
     """A simulated spectator of a game, who minds what the game's own observer minds.
 
-    What it sees of a game is the true cost of each step, `[T]`: nothing else is known of
-    discomfort there.
+    It sees only the true cost of each step, `[T]`: outside Backseat Driver we have no
+    other rule for what people may mind.
 
     Attributes:
         words: what costs, in words.
@@ -214,7 +214,7 @@ def react(
 
     Args:
         passenger: who watches.
-        ride: what is to be seen.
+        ride: what the passenger can see of it.
         rng: all that is random in the passenger.
         step_ms: how long a step is on the screen.
     """

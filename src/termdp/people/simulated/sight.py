@@ -19,7 +19,7 @@ FAR = 99
 
 @dataclasses.dataclass(frozen=True)
 class Sight:
-    """A ride of T steps, as a close watcher sees it.
+    """What a passenger sees of a ride of T steps.
 
     Attributes:
         moves: `[T]`, −1, 0 or 1: the lane change of each step (0 at the edge).
@@ -84,7 +84,7 @@ def _rows_at(things: np.ndarray, speed: int, count: int) -> np.ndarray:
 def _gaps(
     road: Road, cars: np.ndarray, lanes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Free rows ahead of and behind the own car, were it in `lanes`, `[T]` each."""
+    """Free rows ahead of and behind the own car if it is in `lanes`, `[T]` each."""
     rows = _rows_at(cars, road.car_speed, len(lanes))
     beside = cars[:, 1] == lanes[:, None]
     seen = beside & (rows < road.rows) & (rows > -CAR_LENGTH)

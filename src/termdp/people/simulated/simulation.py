@@ -49,7 +49,8 @@ def simulate(
     if sum(found.values()) < stops:
         raise ValueError(
             f"expected enough rides for {stops} stops, but after all of them there are "
-            f"{sum(found.values())}: add rides with `termdp studies rides` and go on"
+            f"{sum(found.values())}: add rides with `termdp studies rides` and run this "
+            "again"
         )
     return found
 
@@ -107,7 +108,7 @@ def _review(
 def review_next(
     client: Client, passenger: Watcher, road: Road, rng: np.random.Generator
 ) -> bool | None:
-    """One ride: whether it was stopped; None when there is none left."""
+    """Review one ride; whether it was stopped, or None when there is none left."""
     ride = client.next_ride()
     if ride is None:
         return None

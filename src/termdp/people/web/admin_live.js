@@ -1,4 +1,4 @@
-// A running study right now: fetched again every few seconds while the page is visible.
+// What happens in a study right now, fetched every few seconds while the page is visible.
 
 import { find, make } from "/static/page.js";
 

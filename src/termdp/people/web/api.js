@@ -1,4 +1,4 @@
-// Talks to the server. Requests that fail to get through are retried until they do.
+// Talks to the server. Requests that do not get through are sent again until they do.
 // What must not be lost waits in the outbox, which survives a reload.
 
 import { make } from "/static/page.js";
@@ -135,7 +135,7 @@ export function deliver(path, body) {
   return sent;
 }
 
-/** The login may have ended meanwhile; then this browser's next login delivers. */
+/** If the login has ended meanwhile, this browser's next login sends the entry. */
 async function send(entry) {
   let isOver = true;
   try {

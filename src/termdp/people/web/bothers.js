@@ -1,4 +1,4 @@
-// "What bothers you": what came before a person's stops, in words and as a picture.
+// "What bothers you": what often came before a person's stops, in words and as a picture.
 
 import { make, percent } from "/static/page.js";
 

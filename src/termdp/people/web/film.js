@@ -1,5 +1,5 @@
-// A game as the server draws it: a list of shapes for each step. Every game except the
-// road is shown this way, because the browser does not know its rules.
+// A game as the server draws it: a list of shapes for each step. Every game except Backseat
+// Driver is shown this way, because the browser does not know its rules.
 
 import { paint, Picture } from "/static/picture.js";
 import { World } from "/static/world.js";

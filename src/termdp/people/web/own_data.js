@@ -30,7 +30,7 @@ async function withdraw() {
   find("#left").hidden = false;
 }
 
-/** Show the card; only for people who have joined. */
+/** Show the card "Your data"; called only for people who have joined. */
 export function showOwnData(name) {
   const on = (selector, action) =>
     find(selector).addEventListener("click", async () => {

@@ -76,7 +76,7 @@ export class Picture {
     this.context = canvas.getContext("2d", { alpha: false });
   }
 
-  /** Fit the canvas to its place on the screen; if it changed, draw the sprites anew. */
+  /** Fit the canvas to its place on the screen; if that changed, make the sprites again. */
   fit() {
     const ratio = Math.min(window.devicePixelRatio || 1, 2.5);
     const width = Math.max(1, Math.round(this.canvas.clientWidth * ratio));

@@ -1,6 +1,7 @@
 // Plays a world in time: start, pause, speed, and which moment was on screen when.
 
-// A longer gap between two pictures means a hidden tab or a hiccup: nobody saw the rest.
+// A longer gap between two pictures means a hidden tab or a pause of the browser. Playing
+// goes on from there, because nobody saw what would have been shown meanwhile.
 const LONGEST_GAP_MS = 250;
 
 export class Player {

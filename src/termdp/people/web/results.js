@@ -80,7 +80,7 @@ async function adminResults() {
     card(make("div", { class: "figures" },
       figure(String(found.rides), words.things), figure(String(found.supervisors), "supervisors"), figure(String(found.reviews), "reviews"), figure(String(found.stops), "stops"))),
     card(make("h2", {}, "Supervisors"), table(
-      ["Name", "Reviews", "Stops", "Stopped", ...(words.game ? [] : ["Median reaction"]), "Same on repeats"],
+      ["Name", "Reviews", "Stops", "Stopped", ...(words.game ? [] : ["Median reaction"]), "Same answer on repeats"],
       found.per_supervisor.map((row) => [
         row.kind === "simulated" ? `${row.name} (simulated)` : row.name,
         String(row.reviews), String(row.stops), percent(row.stop_rate),

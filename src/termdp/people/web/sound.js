@@ -1,4 +1,4 @@
-// Sounds of a drive, made here; off until asked for.
+// Sounds of a drive, made by the browser; off until somebody switches them on.
 
 const KEY = "termdp.sound";
 

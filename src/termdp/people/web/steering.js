@@ -1,7 +1,7 @@
-// From presses to decisions. The game takes one decision per step. It stays open for the
-// first quarter of the step, because until then the car is in its old lane either way. A
-// press that early acts in the current step, a later one in the next step. The car begins
-// to turn in the very next picture.
+// From key presses to actions. The game takes one action per step. The action can still
+// be chosen in the first quarter of the step, because until then the car is in its old
+// lane either way. A press that early acts in the current step, a later one in the next
+// step. The car begins to turn in the very next picture.
 
 import { FRAMES } from "/static/world.js";
 
@@ -12,7 +12,7 @@ const OPEN = 1 / FRAMES;
 const MOST_AHEAD = 2;
 
 export class Steering {
-  /** `steps`: the largest number of decisions. */
+  /** `steps`: the most steps of a drive. */
   constructor(world, steps) {
     this.world = world;
     this.steps = steps;
@@ -30,7 +30,7 @@ export class Steering {
     return this.world.crash !== null || this.actions.length >= this.steps;
   }
 
-  /** Fill the steps that passed without a press. */
+  /** Stay in the lane for every step that passed without a press. */
   advance(moment) {
     while (!this.isOver && this.world.steps + OPEN <= moment) this.decide(STAY, this.world.steps);
   }

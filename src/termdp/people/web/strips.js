@@ -65,7 +65,7 @@ export function strip(ride, names, longest, curve = null) {
   return box;
 }
 
-/** The chance of a stop as an area, from 0 at the bottom to the ride's own highest. */
+/** The chance of a stop as an area, from 0 at the bottom to the ride's largest. */
 export function discomfortCurve(curve, x, top) {
   const bottom = top + CURVE_HEIGHT - 4;
   const highest = Math.max(...curve.stop_probability, 1e-6);
@@ -81,7 +81,7 @@ export function discomfortCurve(curve, x, top) {
   return svg("g", {}, base, area, line, label, title("fitted model: chance of a stop at each step"));
 }
 
-/** A thin line where the player is. */
+/** A thin line at the step that is playing. */
 export function cursor(box, step, longest) {
   let line = box.querySelector(".cursor");
   if (!line) {

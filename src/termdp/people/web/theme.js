@@ -1,4 +1,4 @@
-// Light or dark, before anything is painted: a plain script that the page waits for.
+// Chooses light or dark. A plain script, so that it runs before anything is painted.
 {
   const chosen = localStorage.getItem("termdp.theme");
   const isDark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

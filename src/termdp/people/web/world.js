@@ -5,7 +5,7 @@ export const FRAMES = 4;
 const CAR_LENGTH = 2;
 const OLD_LANE_FRAMES = [1, 2];
 const NEW_LANE_FRAMES = [2, 3, 4];
-// At most this many steps are decided before they begin, the current one included.
+// The actions of at most this many steps are known ahead, the current step included.
 const AHEAD = 3;
 
 function triples(flat, extra) {
