@@ -6,6 +6,7 @@ Only the channels that the cost networks see are kept.
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 
 from termdp.cost_network import ActionSpec, first_channels
 from termdp.costs import buffer as newest_steps
@@ -82,3 +83,12 @@ def stop_rate(buffer: Buffer) -> jax.Array:
     stops = (buffer.labels == STOPPED).sum()
     steps = (buffer.labels != NO_LABEL).sum()
     return (stops + 1.0) / (steps + 2.0)
+
+
+def members_with_stops(experience: Experience) -> jax.Array:
+    """Which members have a stop in their bootstrap, `[M]`."""
+    if isinstance(experience, KeptStops):
+        # Rows without a stop have weight 0.
+        return jnp.any(experience.stops.weights > 0, axis=0)
+    stopped = (experience.labels == STOPPED)[..., None]
+    return jnp.any(stopped & (experience.weights > 0), axis=(0, 1))

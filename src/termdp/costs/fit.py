@@ -32,7 +32,12 @@ from termdp.costs.ensemble import (
     biases,
 )
 from termdp.costs.episode_scorer import EpisodeScorer, unrolled
-from termdp.costs.experience import Experience, form_of, way_to_draw
+from termdp.costs.experience import (
+    Experience,
+    form_of,
+    members_with_stops,
+    way_to_draw,
+)
 from termdp.costs.sampling import Segments
 from termdp.termination import window_sums
 
@@ -64,7 +69,7 @@ def update(
 ) -> tuple[CostState, CostMetrics]:
     """Run `num_steps` gradient steps on samples of the experience.
 
-    Algorithm 2, line 9, arXiv:2205.15376.
+    Algorithm 2, line 9, arXiv:2205.15376. A member whose data has no stop stays as it is.
 
     Args:
         key: random key.
@@ -94,13 +99,40 @@ def update(
 
     together = _largest_divisor(config.num_steps, MOST_STEPS_DRAWN)
     keys = jax.random.split(key, config.num_steps).reshape(-1, together)
-    state, metrics = jax.lax.scan(steps, state, keys)
+    after, metrics = jax.lax.scan(steps, state, keys)
+    state = of_members(members_with_stops(experience), after, state)
     metrics = jax.tree.map(lambda x: x.mean(), metrics)
     return state, replace(metrics, bias=biases(state).mean())
 
 
 def _largest_divisor(number: int, most: int) -> int:
     return max(d for d in range(1, most + 1) if number % d == 0)
+
+
+def of_members(chosen: jax.Array, after: CostState, before: CostState) -> CostState:
+    """The state after the steps for chosen members `[M]`, the one before for others.
+
+    Without a stop the likelihood has no maximum: costs would fall for ever, and with
+    them what the policy sees, until the first stop throws both back.
+    """
+
+    def choose(new: jax.Array, old: jax.Array) -> jax.Array:
+        return jnp.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    def choose_all(new: Any, old: Any) -> Any:
+        return jax.tree.map(choose, new, old)
+
+    moments = after.optimiser._replace(
+        count=jnp.where(jnp.any(chosen), after.optimiser.count, before.optimiser.count),
+        mu=choose_all(after.optimiser.mu, before.optimiser.mu),
+        nu=choose_all(after.optimiser.nu, before.optimiser.nu),
+    )
+    return replace(
+        after,
+        params=choose_all(after.params, before.params),
+        average=choose_all(after.average, before.average),
+        optimiser=moments,
+    )
 
 
 def gradient_step(

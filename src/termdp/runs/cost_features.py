@@ -1,9 +1,8 @@
 """From learned or true costs to the policy's inputs and the discounts.
 
 Section 4 of arXiv:2205.15376: the state is augmented by the optimistic accumulated cost
-C, and γ_t = 1 − ρ(C_t − b). With w the learner's window and z the optimistic logit, the
-policy sees z + b̄ *before* acting (steps 1 … t−1), the discount of step t uses z *after*
-it.
+C, and γ_t = 1 − ρ(C_t − b). Let z be the optimistic logit of a stop. The policy sees
+z + b̄ *before* acting (costs of steps 1 … t−1). The discount of step t uses z *after* it.
 """
 
 from dataclasses import replace
@@ -21,9 +20,10 @@ from termdp.layers import precompute_weights
 from termdp.termination import window_sums
 
 NUM_FEATURES = 2
-# Accumulated costs are about as large as b (6 in the benchmarks): keeps inputs near 1.
+# C is divided by this. It is about as large as b (6 in the benchmarks): inputs near 1.
 _SCALE = 5.0
-# Sums over long episodes have no bound, and beyond this nothing changes.
+# How far below 0 and above b a policy sees C. Beyond, a stop is impossible or certain, and
+# learned costs have no bound.
 _FAR = 50.0
 
 
@@ -33,7 +33,7 @@ class Accumulated:
 
     Attributes:
         logit: z, the optimistic logit of a stop.
-        policy_input: z + b̄, the optimistic accumulated cost.
+        policy_input: z + b̄, the optimistic accumulated cost, within bounds.
         uncertainty: U(C) over the members.
         mean: mean over members of C_m, for reports.
     """
@@ -62,7 +62,7 @@ class FreshCosts:
 def features(
     method_params: MethodParams, logit: jax.Array, window_cost: jax.Array
 ) -> jax.Array:
-    """What a policy sees of costs, `[..., 2]`: C and ρ(z); zeros for plain PPO."""
+    """What a policy sees of costs, `[..., 2]`: C / 5 and ρ(z); zeros for plain PPO."""
     both = jnp.stack([window_cost / _SCALE, jax.nn.sigmoid(logit)], axis=-1)
     return method_params.sees_costs * both
 
@@ -91,14 +91,14 @@ def visible_costs(
     return jnp.where(method_params.knows_costs > 0, known, estimate)
 
 
-# ---- what learned costs remember of an episode: a window of them, or a score ---------
+# ---- what learned costs remember of an episode: a window, or a scorer's memory -------
 
 
 def empty_memory(config: CostConfig, window: int, num_envs: int) -> jax.Array:
     """The memory at the start of an episode, the environments B last.
 
-    `[W, K, B]`: a window of costs, one for each member and the optimistic one; or
-    `[S, B]`: what a scorer of whole episodes remembers.
+    Either `[W, K, B]`, a window of costs: each member's, then the optimistic one. Or
+    `[S, B]`, what a scorer of whole episodes remembers.
     """
     if config.memory == "window":
         return jnp.zeros((window, config.members + 1, num_envs))
@@ -182,9 +182,13 @@ def _weights(costs: Any) -> Any:
 
 
 def _of_scores(costs: Any, scores: jax.Array) -> Accumulated:
-    logit = scores - ensemble.biases(costs)[0]
-    seen = jnp.clip(scores, -_FAR, _FAR)
-    return Accumulated(logit, seen, jnp.zeros_like(scores), scores)
+    bias = ensemble.biases(costs)[0]
+    return Accumulated(
+        logit=scores - bias,
+        policy_input=jnp.clip(scores, -_FAR, bias + _FAR),
+        uncertainty=jnp.zeros_like(scores),
+        mean=scores,
+    )
 
 
 # ---- windows -------------------------------------------------------------------------
@@ -201,15 +205,16 @@ def channel_costs(
 
 
 def accumulate(method_params: MethodParams, costs: Any, sums: jax.Array) -> Accumulated:
-    """From window sums of the channels `[..., K, B]`."""
+    """The accumulated cost from window sums of the channels `[..., K, B]`."""
     members = jnp.moveaxis(sums[..., :-1, :], -2, 0)
     biases = ensemble.biases(costs)
     logit = optimism.optimistic_logit(
         method_params.optimism, sums[..., -1, :], members, biases
     )
+    seen = optimism.policy_input(logit, biases)
     return Accumulated(
         logit=logit,
-        policy_input=optimism.policy_input(logit, biases),
+        policy_input=jnp.clip(seen, -_FAR, biases.mean() + _FAR),
         uncertainty=optimism.uncertainty(method_params.optimism, members),
         mean=jnp.mean(members, axis=0),
     )

@@ -7,7 +7,7 @@ import pytest
 
 from termdp.cost_network import ActionSpec
 from termdp.costs import experience
-from termdp.costs.buffer import STOPPED, unpack
+from termdp.costs.buffer import NOT_STOPPED, STOPPED, unpack
 from termdp.costs.config import CostConfig
 
 ENVS, ROWS, WINDOW = 2, 8, 2
@@ -31,3 +31,28 @@ def test_only_the_channels_that_are_seen_are_kept(keep, key):
     drawn = unpack(seen, *experience.form_of(kept)).reshape(-1, 18)
     there = np.asarray(obs[..., :2]).reshape(-1, 18)
     assert {tuple(row) for row in np.asarray(drawn)} <= {tuple(row) for row in there}
+
+
+@pytest.mark.parametrize("keep", ["recent", "stops"])
+def test_which_members_have_a_stop(keep, key):
+    config = CostConfig(keep=keep, buffer_steps=64, segment_length=4, stop_capacity=4)
+    add = jax.jit(experience.add, static_argnums=6)
+    obs = jnp.zeros((ROWS, ENVS, 2))
+    actions = jnp.zeros((ROWS, ENVS), jnp.int32)
+    starts = jnp.zeros((ROWS, ENVS), bool).at[0].set(True)
+    labels = jnp.full((ROWS, ENVS), NOT_STOPPED, jnp.int8)
+    kept = experience.init(obs[0, 0], ActionSpec(2), (ENVS, ROWS), WINDOW, config)
+    assert not experience.members_with_stops(kept).any()
+    kept = add(key, kept, obs, actions, starts, labels, config)
+    assert not experience.members_with_stops(kept).any()
+    # One stop, in stream 1: it counts for the members whose bootstrap has its episode.
+    labels = labels.at[3, 1].set(STOPPED)
+    found = set()
+    for seed in range(6):
+        after = add(jax.random.key(seed), kept, obs, actions, starts, labels, config)
+        rows = after.recent if keep == "stops" else after
+        row = (rows.cursor - ROWS + 3) % rows.num_rows
+        expected = np.asarray(rows.weights[row, 1]) > 0
+        np.testing.assert_array_equal(experience.members_with_stops(after), expected)
+        found |= set(expected.tolist())
+    assert found == {True, False}

@@ -12,6 +12,7 @@ import pytest
 from offline_costs.episodes import Episode, from_episodes
 from termdp.cost_network import ActionSpec
 from termdp.costs import ensemble, fit
+from termdp.costs.buffer import STOPPED
 from termdp.costs.config import CostConfig
 from termdp.costs.experience import stop_rate
 from termdp.costs.sampling import Segments, sample
@@ -182,6 +183,38 @@ def test_update_compiles_once_for_all_windows_and_under_vmap(state, buffer):
     together, _ = runs(keys, state, buffer, windows)
     alone, _ = run(keys[1], state, buffer, windows[1])
     np.testing.assert_allclose(together.params.bias[1], alone.params.bias, rtol=1e-5)
+
+
+def without_stops(buffer, members):
+    """The buffer in which stops have no weight for these members."""
+    stopped = (buffer.labels == STOPPED)[..., None]
+    mine = jnp.isin(jnp.arange(buffer.weights.shape[-1]), jnp.asarray(members))
+    weights = jnp.where(stopped & mine, 0, buffer.weights)
+    return replace(buffer, weights=weights)
+
+
+@pytest.mark.slow
+def test_a_member_without_a_stop_in_its_data_stays_as_it_is(state, buffer):
+    """Else its costs would fall for ever."""
+    run = jax.jit(partial(fit.update, config=CONFIG))
+
+    def changed(experience, member):
+        after, _ = run(jax.random.key(2), state, experience, WINDOW)
+        moments = (after.optimiser.mu, after.optimiser.nu)
+        before = (state.params, state.average, state.optimiser.mu, state.optimiser.nu)
+        pairs = zip(
+            jax.tree.leaves((after.params, after.average, *moments)),
+            jax.tree.leaves(before),
+            strict=True,
+        )
+        return any(not np.array_equal(a[member], b[member]) for a, b in pairs)
+
+    one = without_stops(buffer, [1])
+    assert [changed(one, m) for m in range(3)] == [True, False, True]
+    none = without_stops(buffer, [0, 1, 2])
+    assert not any(changed(none, m) for m in range(3))
+    after, _ = run(jax.random.key(2), state, none, WINDOW)
+    assert int(after.optimiser.count) == 0
 
 
 def test_member_costs_take_any_leading_shape(state):

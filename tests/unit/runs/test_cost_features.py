@@ -113,6 +113,21 @@ def test_accumulate_by_hand():
     assert spread == pytest.approx(np.std([4.0, 5.0, 12.0]))
 
 
+def test_what_the_policy_sees_of_c_has_bounds():
+    # b̄ = 3: from 50 below 0 to 50 above b̄. The discount sees all of it.
+    for optimistic, seen in (
+        (-400.0, -50.0),
+        (-49.0, -49.0),
+        (52.0, 52.0),
+        (80.0, 53.0),
+    ):
+        sums = jnp.array([0.0, 0.0, 0.0, optimistic])[:, None]
+        numbers = method_params(find_method("termpg", optimism="min"), 30)
+        found = cost_features.accumulate(numbers, Ensemble, sums)
+        assert float(found.policy_input[0]) == seen
+        assert float(found.logit[0]) == optimistic - 3.0
+
+
 def test_accumulate_with_the_smallest_logit():
     # C_m − b_m = 3, 3, 6; the policy sees 3 + b̄ = 6.
     found = accumulated(optimism="logit")
