@@ -22,8 +22,8 @@ from termdp.termination import window_sums
 NUM_FEATURES = 2
 # C is divided by this. It is about as large as b (6 in the benchmarks): inputs near 1.
 _SCALE = 5.0
-# How far below 0 and above b a policy sees C. Beyond, a stop is impossible or certain, and
-# learned costs have no bound.
+# How far below 0 and above b a policy sees C. Learned costs have no bound, and beyond
+# these a stop is impossible or certain.
 _FAR = 50.0
 
 
