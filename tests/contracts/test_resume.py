@@ -292,7 +292,7 @@ def test_an_observer_of_ones_own_leaves_a_folder_that_can_be_resumed(tmp_path):
     options = {"observer": observer, "steps": 2048, "out": tmp_path / "run"}
     options["discount"] = np.float32(0.5)  # is written down as Python's number
     result = termdp.train("notifier", "pg", **options)
-    with pytest.raises(ValueError, match="has its own observer"):
+    with pytest.raises(ValueError, match="began with your own observer"):
         termdp.resume(tmp_path / "run")
     again = termdp.resume(tmp_path / "run", observer=observer)
     assert again.summary["seeds"] == result.summary["seeds"]

@@ -178,7 +178,7 @@ def test_a_taken_port_is_said(tmp_path, capsys):
         (("--port", "99999"), "expected a port"),
         (("--host", "no.such.host.invalid"), "host's name or address"),
         (("--agents", "/nowhere"), "no such folder"),
-        (("--steps", "0"), "1 to 2000 steps"),
+        (("--steps", "0"), "expected --steps from 1 to 2000"),
         (("--workers", "0"), "1 to 64 workers"),
         (("--trusted-proxy", "the-proxy"), "expected a proxy's address or network"),
         (("--db", "postgresql+psycopg://x@127.0.0.1:1/y"), "cannot be opened"),

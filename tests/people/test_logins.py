@@ -248,7 +248,7 @@ def test_simulated_passengers_need_no_screen(slow):
         (["--rides", "2", "--steps", "0"], "1 to 10000 steps per ride, got 0"),
         (["--rides", "-1"], "0 rides or more"),
         (["--invite", "ann", "withdrawn-1"], "given to those who withdrew"),
-        (["--step-ms", "1"], "expected step_ms within"),
+        (["--step-ms", "1"], "expected step_ms from 20 to 5000"),
     ],
 )
 def test_a_study_that_cannot_be_created_is_not_there(tmp_path, capsys, options, words):
