@@ -27,7 +27,7 @@ from termdp.costs.sampling import sample
 from termdp.runs.config import make_config
 
 WINDOW = 30
-COSTS = make_config("fast", (10, 10, 4), WINDOW).costs
+COSTS = make_config("fast", (10, 10, 4), WINDOW, numbers={"cost_members": 3}).costs
 COMMON = block.BlockTask()
 RARE = block.BlockTask(min_rate=0.0, max_rate=0.06)
 

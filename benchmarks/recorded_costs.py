@@ -165,7 +165,8 @@ def main() -> None:
     fast = make_config("fast", env.observation_space(params).shape, window).costs
     numbers = dict(pair.split("=") for pair in args.set)
     numbers = {n: json.loads(v) if v[0].isdigit() else v for n, v in numbers.items()}
-    config = replace(fast, **({"keep": "stops", "learning_rate": 1e-3} | numbers))
+    usual = {"keep": "stops", "learning_rate": 1e-3, "members": 3}
+    config = replace(fast, **(usual | numbers))
     recorder = Recorder(env, params, with_next=args.next)
     found = learn(recorder, config, window, args.stops, args.steps)
     print(

@@ -132,6 +132,11 @@ class Method:
         return self.kl_penalty > 0 or self.unobserved_share > 0
 
     @property
+    def compares_networks(self) -> bool:
+        """Whether it matters that cost networks differ from each other."""
+        return self.learns_costs and (self.optimism != "mean" or self.bonus != 0)
+
+    @property
     def program(self) -> str:
         """Equal for methods that can share a compiled program; empty for most."""
         words = {

@@ -209,7 +209,8 @@ def bootstrap_weights(
 
     Drawing N of N episodes with replacement takes each one Binomial(N, 1/N) times; in the
     limit this is Poisson(1), independently. So one draw per episode and member is enough,
-    when the episode begins (Oza and Russell's online bootstrap).
+    when the episode begins (Oza and Russell's online bootstrap). A single network has
+    nothing to differ from: it learns from every episode once.
 
     Args:
         key: random key.
@@ -219,6 +220,8 @@ def bootstrap_weights(
     Returns:
         `[T, B, M]`, constant within each episode.
     """
+    if going_on.shape[-1] == 1:
+        return jnp.ones((*starts.shape, 1), jnp.uint8)
     uniform = jax.random.uniform(key, (*starts.shape, going_on.shape[-1]))
     draws = (uniform[..., None] > _POISSON_CDF).sum(axis=-1, dtype=jnp.uint8)
     rows = jax.lax.broadcasted_iota(jnp.int32, starts.shape, 0)

@@ -178,15 +178,14 @@ def _keep_stops(
     key_order, key_slots = jax.random.split(key)
     stopped = (labels == STOPPED).reshape(-1)
     most = max(1, stopped.size // _MOST_STOPS_SHARE)
-    score = jnp.where(stopped, jax.random.uniform(key_order, stopped.shape), -1.0)
-    score, place = jax.lax.top_k(score, most)
+    place, is_stop = some_of(key_order, stopped, most)
     time, env = place // labels.shape[1], place % labels.shape[1]
     capacity, width = stops.obs.shape[:2]
     last = recent.cursor - labels.shape[0] + time
     row = (last[:, None] - width + 1 + jnp.arange(width)) % recent.num_rows
     env = jnp.broadcast_to(env[:, None], row.shape)
     first = jnp.max(jnp.where(recent.starts[row, env], jnp.arange(width), 0), axis=1)
-    slot = reservoir_slots(key_slots, stops.offered, score >= 0, capacity)
+    slot = reservoir_slots(key_slots, stops.offered, is_stop, capacity)
 
     def write(kept: jax.Array, new: jax.Array) -> jax.Array:
         return kept.at[slot].set(new.astype(kept.dtype), mode="drop")
@@ -197,8 +196,33 @@ def _keep_stops(
         lengths=write(stops.lengths, width - first),
         weights=write(stops.weights, recent.weights[row[:, -1], env[:, -1]]),
         seen=stops.seen + jnp.sum(stopped, dtype=jnp.int32),
-        offered=stops.offered + jnp.sum(score >= 0, dtype=jnp.int32),
+        offered=stops.offered + jnp.sum(is_stop, dtype=jnp.int32),
     )
+
+
+def some_of(
+    key: jax.Array, chosen: jax.Array, most: int
+) -> tuple[jax.Array, jax.Array]:
+    """Places of the true values, at most so many; each is among them equally likely.
+
+    They are taken in a circle from a random one on. On a GPU, a sort by random numbers
+    would take as long as several gradient steps.
+
+    Args:
+        key: random key.
+        chosen: `[N]` of booleans.
+        most: how many places to return.
+
+    Returns:
+        places `[most]`, and which of them count, `[most]`.
+    """
+    count = jnp.sum(chosen, dtype=jnp.int32)
+    first = jax.random.randint(key, (), 0, jnp.maximum(count, 1))
+    rank = jnp.cumsum(chosen, dtype=jnp.int32) - 1
+    turn = jnp.where(chosen, (rank - first) % jnp.maximum(count, 1), most)
+    places = jnp.arange(chosen.size, dtype=jnp.int32)
+    found = jnp.zeros(most, jnp.int32).at[turn].set(places, mode="drop")
+    return found, jnp.arange(most) < count
 
 
 def _offer_segments(

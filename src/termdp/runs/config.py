@@ -112,8 +112,9 @@ class TrainConfig:
 # Chosen on seeds 0 to 9 with `benchmarks/tuning.py` (docs/values.md has the figures).
 # λ = 0.8 is smaller than usual, which helps both PG and TermPG. Costs are regularised
 # less than a fixed data set would need, which is used many times. Fewer gradient steps
-# on costs would be faster and earn less (docs/values_costs.md). A game may want other
-# numbers (`Environment.fast_numbers`).
+# on costs would be faster and earn less; a mean of several networks would be slower and
+# earn no more (docs/values_costs.md). A game may want other numbers
+# (`Environment.fast_numbers`).
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
@@ -121,6 +122,7 @@ FAST: dict[str, Any] = {
     "cost_learning_rate": 3e-3,
     "cost_sparsity": 0.0,
     "cost_weight_decay": 0.1,
+    "cost_members": 1,
     "cost_num_steps": 16,
     "cost_keep": "stops",
     "cost_precision": "auto",
@@ -133,6 +135,8 @@ FAST_ON_VECTORS: dict[str, Any] = {
     "cost_rate_decay_steps": 300,
     "cost_segments_per_step": 16,
 }
+# For methods whose optimism or bonus compares cost networks: as many as in the paper.
+FAST_ON_ENSEMBLES: dict[str, Any] = {"cost_members": 3}
 # For methods that score whole episodes. Chosen on seeds 0 to 3 (docs/rivals.md).
 FAST_ON_EPISODES: dict[str, Any] = {"cost_learning_rate": 1e-3}
 # For policies with a memory, whose minibatches are whole sequences: with 4 of them each,

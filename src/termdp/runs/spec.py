@@ -28,6 +28,7 @@ from termdp.runs.config import (
     ALGORITHMS,
     COST_NUMBERS,
     COST_PREFIX,
+    FAST_ON_ENSEMBLES,
     FAST_ON_EPISODES,
     FAST_ON_SEQUENCES,
     METHOD_NUMBERS,
@@ -469,9 +470,12 @@ def _suited_to_method(spec: RunSpec) -> dict[str, Any]:
     if spec.preset != "fast":
         return {}
     method = spec.resolved_method()
-    of_episodes = FAST_ON_EPISODES if method.cost_memory != "window" else {}
     takes_sequences = method.recurrent and spec.algorithm == "ppo"
-    return {**of_episodes, **(FAST_ON_SEQUENCES if takes_sequences else {})}
+    return {
+        **(FAST_ON_ENSEMBLES if method.compares_networks else {}),
+        **(FAST_ON_EPISODES if method.cost_memory != "window" else {}),
+        **(FAST_ON_SEQUENCES if takes_sequences else {}),
+    }
 
 
 def _gymnasium_job(

@@ -24,7 +24,7 @@ from termdp.costs.buffer import step_labels
 from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.costs.optimism import dynamic_discount
 from termdp.runs import cost_features
-from termdp.runs.config import FAST, TrainConfig, make_config
+from termdp.runs.config import FAST, FAST_ON_ENSEMBLES, TrainConfig, make_config
 from termdp.settings import nearest, numbers_of
 
 
@@ -88,7 +88,9 @@ class CostLearner:
         self.actions: ActionSpec = distribution.action_spec()
         method = replace(find_method("termpg"), optimism=optimism)
         self.numbers: MethodParams = method_params(method, window)
-        self.config = _settings(self.space, sizes, window, numbers)
+        compared = FAST_ON_ENSEMBLES if method.compares_networks else {}
+        own = {n.removeprefix(COST_PREFIX): v for n, v in compared.items()}
+        self.config = _settings(self.space, sizes, window, {**own, **numbers})
         self._key, key = jax.random.split(jax.random.key(seed))
         self.costs = _new_networks(key, self._example(), self.actions, self.config)
         self._experience: Any = None

@@ -52,6 +52,14 @@ def test_bootstrap_weights_stay_within_an_episode_and_cross_rollouts():
     assert not (new == 77).any()
 
 
+def test_a_single_network_learns_from_every_episode_once():
+    starts = jax.random.bernoulli(jax.random.key(1), 0.1, (50, 40))
+    going_on = jnp.zeros((40, 1), jnp.uint8)  # an empty buffer's
+    weights = buffers.bootstrap_weights(jax.random.key(2), starts, going_on)
+    assert weights.shape == (50, 40, 1)
+    assert (np.asarray(weights) == 1).all()
+
+
 def test_bootstrap_weights_follow_the_poisson_law_with_mean_one():
     starts = jnp.ones((100, 200), bool)
     weights = buffers.bootstrap_weights(

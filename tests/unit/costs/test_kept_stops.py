@@ -13,7 +13,7 @@ from termdp.cost_network import ActionSpec
 from termdp.costs import fit, kept_stops
 from termdp.costs.buffer import NO_LABEL, NOT_STOPPED, STOPPED
 from termdp.costs.config import CostConfig
-from termdp.costs.kept_stops import reservoir_slots
+from termdp.costs.kept_stops import reservoir_slots, some_of
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +145,30 @@ def _slots(key, seen, count, capacity):
     )
 
 
+_some_of = jax.jit(some_of, static_argnums=2)
 _jitted_slots = jax.jit(reservoir_slots, static_argnums=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.booleans(), min_size=12, max_size=12), st.integers(0, 10_000))
+def test_chosen_places_are_all_taken_while_there_is_room(flags, seed):
+    chosen, most = np.array(flags), 6
+    places, counts = map(np.asarray, _some_of(jax.random.key(seed), chosen, most))
+    taken = places[counts]
+    assert len(set(taken.tolist())) == len(taken) == min(most, chosen.sum())
+    assert chosen[taken].all()
+
+
+def test_of_too_many_places_each_is_taken_equally_often():
+    chosen = np.array([1, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1], bool)  # 9, room for 6
+    taken = np.zeros(chosen.size)
+    for seed in range(900):
+        places, counts = _some_of(jax.random.key(seed), chosen, 6)
+        assert np.asarray(counts).all()
+        taken[np.asarray(places)] += 1
+    # Each with chance 2/3: 600 ± 14 times.
+    assert np.abs(taken[chosen] - 600).max() < 5 * 14
+    assert not taken[~chosen].any()
 
 
 def test_two_items_never_share_a_slot():

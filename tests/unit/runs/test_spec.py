@@ -111,6 +111,21 @@ def test_scorers_of_episodes_learn_more_slowly_unless_a_user_says_otherwise():
     assert rate("ct", preset="paper") == rate("termpg", preset="paper")
 
 
+def test_methods_that_compare_cost_networks_have_three_unless_a_user_says_otherwise():
+    def networks(method, **numbers):
+        spec = RunSpec("notifier", method, numbers=numbers)
+        return make_job(spec).config.costs.members
+
+    for method in ("termpg", "termpg_mean", "termpg_penalty", "ppo_lagrangian", "ct"):
+        assert networks(method) == 1
+    for method in ("termpg_paper", "termpg_std", "termpg_logit", "termpg_bonus_1"):
+        assert networks(method) == 3
+    assert networks("termpg", optimism="min") == networks("termpg", bonus=0.5) == 3
+    assert networks("termpg_paper", cost_members=2) == 2
+    paper = make_job(RunSpec("notifier", "termpg", preset="paper"))
+    assert paper.config.costs.members == 3
+
+
 @pytest.mark.parametrize("name", ["cost_netwrok", "discount"])
 def test_an_environment_can_only_choose_what_there_is(name, monkeypatch):
     monkeypatch.setattr(BackseatDriver, "fast_numbers", {name: 1})
