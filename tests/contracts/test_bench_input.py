@@ -52,6 +52,8 @@ BAD_WORDS = [
     (["bench", "paper", "--envs", "pacman"], "environments of the suite", "'pacman'"),
     (["bench", "paper", "--methods", "dqn"], "methods of the suite", "'dqn'"),
     (["bench", "smoke", "--runs-per-job", "0"], "runs-per-job to be at least 1", "0"),
+    (["bench", "smoke", "--set", "hidden"], "expected --set NAME=VALUE", "'hidden'"),
+    (["bench", "smoke", "--set", "hidden=big"], "expected hidden to be", "'big'"),
     (
         ["bench", "smoke", "--engine", "ray", "--address", "127.0.0.1:9"],
         "expected a Ray cluster at 127.0.0.1:9",

@@ -135,7 +135,7 @@ def test_one_file_learns_what_annoys_the_user(single):
     _, costs = single.train(16 * 32 * 40, 0, settings, every=20, say=said.append)
     assert len(said) == 2
     seen = jnp.array([0.5, 0.0, 0.0])
-    quiet, sent = (float(single.mean_cost(costs, seen, action)) for action in (0, 1))
+    quiet, sent = (float(single.cost_of(costs, seen, action)) for action in (0, 1))
     assert sent > quiet + 1.0  # in truth 4.5 and 0
 
 

@@ -8,7 +8,7 @@ runs of a program go in parallel, so the last bits depend on how many there are.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +16,17 @@ import jax
 from termdp.agents.methods import IDENTITY, Method
 from termdp.bench.suites import Column, Row, Suite, cells
 from termdp.registry import REGISTRY
-from termdp.runs.config import TrainConfig, flat_numbers, make_config, remembered_steps
+from termdp.runs.config import (
+    METHOD_NUMBERS,
+    NUMBERS,
+    TrainConfig,
+    flat_numbers,
+    make_config,
+    remembered_steps,
+)
 from termdp.runs.program import Job
 from termdp.runs.spec import RunSpec, make_env, suited_numbers
+from termdp.settings import nearest
 
 
 class RunKey(NamedTuple):
@@ -174,7 +182,7 @@ def make_plan(
     preset: str = "fast",
     envs: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    end_handling: str | None = None,
+    numbers: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Plan:
     """Work out a suite's final numbers.
@@ -186,9 +194,12 @@ def make_plan(
         preset: `fast` or `paper`.
         envs: labels or ids of the columns to keep; None for all.
         methods: labels of the rows to keep; None for all.
-        end_handling: for all methods alike; None for each method's own.
+        numbers: of algorithm, sizes and cost learner, for all methods alike;
+            `end_handling`, too.
         seed: the first seed.
     """
+    numbers = dict(numbers or {})
+    _check_numbers(numbers)
     seeds = suite.seeds if seeds is None else seeds
     steps = suite.steps if steps is None else steps
     pairs = _chosen(cells(suite), envs, methods, suite.name)
@@ -207,9 +218,9 @@ def make_plan(
                 seeds=seeds,
                 seed=seed,
                 preset=preset,
+                numbers=numbers,
                 env_numbers=column.overrides,
             ),
-            end_handling,
         )
         for column, group in _by_column(pairs)
         if column.label not in left_out
@@ -219,7 +230,24 @@ def make_plan(
         raise ValueError(f"expected environments to run, got none: {left_out}")
     for cell in found:
         cell.config.num_iterations(steps)
-    return Plan(suite.name, found, seeds, seed, steps, preset, end_handling, left_out)
+    ends = numbers.get("end_handling")
+    return Plan(suite.name, found, seeds, seed, steps, preset, ends, left_out)
+
+
+def _check_numbers(numbers: Mapping[str, Any]) -> None:
+    """Refuse numbers that distinguish methods, and unknown ones."""
+    known = [n for n in NUMBERS if n not in METHOD_NUMBERS] + ["end_handling"]
+    for name in numbers:
+        if name in METHOD_NUMBERS and name not in known:
+            raise ValueError(
+                "expected numbers of algorithm, sizes or cost learner for a whole suite, "
+                f"got {name}: it makes a method what it is (termdp train has it)"
+            )
+        if name not in known:
+            raise ValueError(
+                f"expected numbers of training for a whole suite, got {name!r}: "
+                f"{nearest(name, known)}"
+            )
 
 
 def _chosen(
@@ -261,9 +289,7 @@ def _by_column(pairs: Iterable[tuple[Column, Row]]) -> Any:
     return [(group[0][0], group) for group in ordered.values()]
 
 
-def _cells_of(
-    column: Column, rows: Sequence[Row], base: RunSpec, end_handling: str | None
-) -> list[Cell]:
+def _cells_of(column: Column, rows: Sequence[Row], base: RunSpec) -> list[Cell]:
     env, params = make_env(base)
     shape = env.observation_space(params).shape
     window = remembered_steps(params.observer)
@@ -272,8 +298,7 @@ def _cells_of(
         numbers = dict(row.changes)
         if column.matched_discount is not None and row.method == "pg_matched":
             numbers = {"discount": column.matched_discount} | numbers
-        if end_handling is not None:
-            numbers["end_handling"] = end_handling
+        numbers |= base.numbers
         spec = dataclasses.replace(base, method=row.method, numbers=numbers)
         method = spec.resolved_method()
         looks_back = method.learner_window(window)

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from termdp.cli.pairs import name_and_value
+
 ENGINES = ("local", "ray")
 
 
@@ -46,6 +48,8 @@ class Args:
         None
     )
     """How all methods treat ends: expected, cut or ignored."""
+    set: tuple[str, ...] = ()
+    """Numbers of algorithm, sizes and cost learner for all methods, as NAME=VALUE."""
     out: Path | None = None
     """Folder of the results; results/SUITE unless given."""
     resume: bool = False
@@ -142,6 +146,9 @@ def _plan(args: Args, suite: str) -> Any:
     from termdp.bench.plan import make_plan
     from termdp.bench.suites import find_suite
 
+    numbers = dict(map(name_and_value, args.set))
+    if args.end_handling is not None:
+        numbers["end_handling"] = args.end_handling
     return make_plan(
         find_suite(suite),
         args.seeds,
@@ -149,7 +156,7 @@ def _plan(args: Args, suite: str) -> Any:
         args.preset,
         args.envs,
         args.methods,
-        args.end_handling,
+        numbers,
         args.seed,
     )
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from termdp.agents.methods import Method
+from termdp.cli.pairs import name_and_value, parsed
 from termdp.costs.config import COST_PREFIX, CostConfig
 from termdp.runs.config import (
     ALGORITHMS,
@@ -196,17 +197,15 @@ def given_numbers(args: Args) -> dict[str, Any]:
         if getattr(args, name) is not None:
             found[name] = getattr(args, name)
     for pair in args.set:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"expected --set NAME=VALUE, got {pair!r}")
-        found[name.replace("-", "_")] = _parsed(text)
+        name, value = name_and_value(pair)
+        found[name] = value
     return found
 
 
 def _value(name: str, text: str) -> Any:
     """A flag's text, converted to the number's type."""
     kinds = typing.get_args(TYPES[name]) or (TYPES[name],)
-    value = text if str in kinds and text.lower() != "none" else _parsed(text)
+    value = text if str in kinds and text.lower() != "none" else parsed(text)
     if value is not None and not isinstance(value, str) and str in kinds:
         value = text
     if isinstance(value, str) and str not in kinds:
@@ -214,18 +213,6 @@ def _value(name: str, text: str) -> Any:
         flag = name.replace("_", "-")
         raise ValueError(f"expected --{flag} to be {expected}, got {text!r}")
     return value
-
-
-def _parsed(text: str) -> Any:
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _asked(args: Args) -> tuple[dict[str, Any], dict[str, Any]]:

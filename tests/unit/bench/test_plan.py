@@ -114,10 +114,29 @@ def test_an_environment_is_a_column_or_else_all_columns_of_that_game():
 
 
 def test_all_methods_can_be_made_to_ignore_ends():
-    plan = plan_of("paper", envs=["breakout"], end_handling="ignored")
+    plan = plan_of("paper", envs=["breakout"], numbers={"end_handling": "ignored"})
     assert {cell.method.handles_ends for cell in plan.cells} == {"ignored"}
     with pytest.raises(ValueError, match="end_handling to be one of"):
-        plan_of("paper", end_handling="maybe")
+        plan_of("paper", numbers={"end_handling": "maybe"})
+
+
+def test_numbers_of_a_sweep_are_those_of_all_its_methods():
+    chosen = {"hidden": 7, "cost_members": 2, "clip": 0.1}
+    plan = plan_of("paper", envs=["breakout"], numbers=chosen)
+    for cell in plan.cells:
+        config = cell.config
+        assert (config.hidden, config.algorithm.clip) == (7, 0.1)
+        assert config.costs.members == 2
+        assert chosen.items() <= cell.settings()["numbers"].items()
+
+
+def test_numbers_that_tell_methods_apart_are_refused_for_a_sweep():
+    with pytest.raises(ValueError, match="got discount: it makes a method what it is"):
+        plan_of("paper", numbers={"discount": 0.9})
+    with pytest.raises(ValueError, match="got 'hiden'.*hidden"):
+        plan_of("paper", numbers={"hiden": 7})
+    with pytest.raises(ValueError, match="cost_members to be a whole number"):
+        plan_of("paper", numbers={"cost_members": 0})
 
 
 def test_an_environment_that_does_not_exist_is_left_out_with_a_reason():
