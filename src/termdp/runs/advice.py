@@ -9,8 +9,10 @@ import numpy as np
 from termdp.runs.metrics import Reports
 
 ENOUGH_EPISODES = 100
-# Steps of a run by which the first stop should have come.
+# Steps of a run by which the first stop should have come; of a run that is over, and may
+# have been meant to be short.
 PATIENCE = 100_000
+PATIENCE_AT_THE_END = 1_000
 PAGE = "see docs/choosing_an_observer.md"
 
 
@@ -40,10 +42,16 @@ class Adviser:
                 self.said.add(about)
                 warnings.warn(f"{sentence}; {PAGE}", ObserverWarning, stacklevel=2)
 
-    def look_for_stops(self, reports: Reports) -> None:
-        """Warn once if the environment has reported no stop; takes all reports so far."""
+    def look_for_stops(self, reports: Reports, is_over: bool) -> None:
+        """Warn once if the environment has reported no stop.
+
+        Args:
+            reports: all reports so far, `[R, iterations, ...]`.
+            is_over: whether the run has ended.
+        """
         steps = float(np.sum(reports["steps"])) / len(reports["steps"])
-        if "no stops" in self.said or steps < PATIENCE:
+        patience = PATIENCE_AT_THE_END if is_over else PATIENCE
+        if "no stops" in self.said or steps < patience:
             return
         self.said.add("no stops")
         if np.sum(reports["stops"]) == 0:

@@ -220,7 +220,7 @@ class Runner:
         if self.adviser is not None:
             self.adviser.look(new)
             if isinstance(self.program, HostProgram):
-                self.adviser.look_for_stops(self.reports)
+                self.adviser.look_for_stops(self.reports, self.taken == self.total)
         self._tell(first, self.taken)
 
     def _tell(self, first: int, last: int) -> None:

@@ -263,11 +263,21 @@ def test_kinds_of_spaces_train_and_act(space, actions, method):
 def test_nobody_stopping_is_said_once():
     adviser = Adviser(make_program().job.params)
     reports = {"steps": np.full((2, 10), 9_000.0), "stops": np.zeros((2, 10))}
-    adviser.look_for_stops(reports)
+    adviser.look_for_stops(reports, is_over=False)
     reports["steps"] *= 2
     with pytest.warns(ObserverWarning, match="nobody stopped the agent in the first"):
-        adviser.look_for_stops(reports)
-    adviser.look_for_stops(reports)
+        adviser.look_for_stops(reports, is_over=False)
+    adviser.look_for_stops(reports, is_over=True)
+
+
+def test_a_short_run_without_a_stop_says_so_at_its_end():
+    adviser = Adviser(make_program().job.params)
+    reports = {"steps": np.full((2, 10), 100.0), "stops": np.zeros((2, 10))}
+    adviser.look_for_stops(reports, is_over=False)
+    stopped = {**reports, "stops": np.eye(2, 10)}
+    Adviser(make_program().job.params).look_for_stops(stopped, is_over=True)
+    with pytest.warns(ObserverWarning, match="in the first 1,000 steps"):
+        adviser.look_for_stops(reports, is_over=True)
 
 
 def test_the_window_is_the_observers_unless_given():
