@@ -82,6 +82,11 @@ class CostNetwork(nn.Module):
             features = ImageTorso(precision=self.precision)(obs, chosen)
         else:
             features = VectorTorso((self.hidden, self.hidden))(obs, chosen)
+        if self.kind == "vector" and not self.actions.discrete and self.actions.size:
+            # Effort, or distance from a target, costs alike in both directions. A few
+            # tanh units find that too late.
+            seen = jnp.concatenate([obs.astype(jnp.float32), chosen], axis=-1)
+            features = jnp.concatenate([features, magnitudes(seen)], axis=-1)
         outputs, scale = self.outputs or 1, 0.01 if self.outputs is None else 1.0
         found = Dense(outputs, scale=scale)(features)
         if self.kind in ("vector", "columns") and self.actions.discrete:
@@ -97,6 +102,11 @@ class CostNetwork(nn.Module):
             return found
         cost = found[..., 0]
         return nn.softplus(cost) if self.nonnegative else cost
+
+
+def magnitudes(x: jax.Array) -> jax.Array:
+    """2·(√(1 + x²) − 1): nearly x² near 0, and nearly 2·|x| far from it."""
+    return 2.0 * (jnp.sqrt(1.0 + x * x) - 1.0)
 
 
 def first_channels(observations: jax.Array, channels: int | None) -> jax.Array:
