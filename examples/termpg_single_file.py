@@ -1,6 +1,6 @@
 """TermPG in one file: learn an observer's costs from its stops, and earn more for it.
 
-    python examples/termpg_single_file.py             # 18 s; return 8.8 ± 0.3
+    python examples/termpg_single_file.py             # 9 s; return 8.8 ± 0.3
     python examples/termpg_single_file.py --plain     # PPO without costs: 3.0 ± 0.2
 
 Returns: means of seeds 1000 to 1004, 95% intervals. Algorithm 2 of "Reinforcement
