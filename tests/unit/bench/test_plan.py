@@ -133,8 +133,8 @@ def test_numbers_of_a_sweep_are_those_of_all_its_methods():
 def test_numbers_that_tell_methods_apart_are_refused_for_a_sweep():
     with pytest.raises(ValueError, match="got discount: it makes a method what it is"):
         plan_of("paper", numbers={"discount": 0.9})
-    with pytest.raises(ValueError, match="got 'hiden'.*hidden"):
-        plan_of("paper", numbers={"hiden": 7})
+    with pytest.raises(ValueError, match="got 'hidn'.*hidden"):
+        plan_of("paper", numbers={"hidn": 7})
     with pytest.raises(ValueError, match="cost_members to be a whole number"):
         plan_of("paper", numbers={"cost_members": 0})
 
