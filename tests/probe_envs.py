@@ -105,6 +105,13 @@ class Endless(environment.Environment):
         return spaces.Box(0.0, 1.0, (1,), jnp.float32)
 
 
+class Clocked(Endless):
+    """As above, but the time is up after four steps, which the agent does not see."""
+
+    def is_truncated(self, state, params):
+        return state.time >= 4
+
+
 class Broken(Endless):
     """Observes NaN from the 20th step of an episode on."""
 

@@ -3,6 +3,7 @@
 All probes of one kind share a compiled program; every test reads one number from it.
 """
 
+import dataclasses
 import math
 
 import jax
@@ -17,6 +18,7 @@ from probe_envs import (
     LIMIT,
     SIGN,
     VALUE,
+    Clocked,
     Endless,
     Rooms,
     no_cost,
@@ -181,3 +183,31 @@ def test_a_stop_is_worth_what_the_method_says(stops, name):
     # One state (and one cost, but for TermPG before the first step): one value.
     if name != "termpg":
         assert played.values.std() < 1e-3
+
+
+# The time is up after four steps, so τ = ¼; nobody is ever stopped.
+LIMITED = {
+    # V = 1 + ¾V; with a discount of 1 that knows no limit, it would grow for ever
+    "pg": (find_method("pg", discount=1.0), 4.0, 0.25),
+    # V = 1 + ½·¾V
+    "pg, discounted": (find_method("pg", discount=0.5), 1.6, 0.1),
+    # V = 1 + ½V, since nothing is an end
+    "pg, ignored": (find_method("pg_naive", discount=0.5), 2.0, 0.1),
+}
+
+
+@pytest.fixture(scope="module")
+def limited():
+    env = termdp.observe(Clocked(), termdp.Observer(no_cost, bias=NEVER))
+    methods = [row[0] for row in LIMITED.values()]
+    config = dataclasses.replace(CONFIG, time_limit_rate=0.1)
+    found = trained(env, methods, 120, config)
+    return dict(zip(LIMITED, each(found), strict=True))
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_hidden_clock_is_worth_what_its_share_says(limited, name):
+    _, expected, tolerance = LIMITED[name]
+    played = limited[name]
+    assert played.truncated.mean() == pytest.approx(0.25, abs=0.01)
+    assert played.values.mean() == pytest.approx(expected, abs=tolerance)

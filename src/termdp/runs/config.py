@@ -38,6 +38,14 @@ class TrainConfig:
         32, "Steps of each environment per iteration.", least=1, most=1_000_000
     )
     gae_lambda: float = number(0.95, "λ of the advantage estimates.", least=0, most=1)
+    time_limit_rate: float | None = number(
+        None,
+        "Weight of the newest rollout in τ, the share of steps that reach a time limit. "
+        "Discounts are multiplied by 1 − τ, because the agent does not see the clock; "
+        "none leaves them as they are.",
+        above=0,
+        most=1,
+    )
     network: str = number(
         "auto",
         "Policy network: grid, image (42×42) or vector; auto looks at the observations.",
@@ -118,6 +126,7 @@ class TrainConfig:
 FAST: dict[str, Any] = {
     "precision": "auto",
     "gae_lambda": 0.8,
+    "time_limit_rate": 0.03,
     "value_coef": 0.5,
     "cost_learning_rate": 3e-3,
     "cost_sparsity": 0.0,

@@ -20,12 +20,13 @@ from termdp.costs import ensemble, fit
 from termdp.costs import experience as experiences
 from termdp.costs.buffer import step_labels
 from termdp.costs.optimism import dynamic_discount
-from termdp.runs import cost_features, metrics, shaping
+from termdp.runs import cost_features, metrics, shaping, time_limit
 from termdp.runs.collect import Rollout, RolloutState
 from termdp.runs.config import TrainConfig
 from termdp.runs.cost_features import FreshCosts
 from termdp.runs.observation_scale import ObservationScale
 from termdp.runs.shaping import ShapingState
+from termdp.runs.time_limit import TimeLimit
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class TrainState:
         costs: the cost ensemble; None if no method of the program learns costs.
         experience: its training data; None in the same case.
         shaping: the state of rules that change rewards.
+        time_limit: how often steps reach the time limit.
         observation_scale: the scale of observations; None for no scaling.
     """
 
@@ -69,6 +71,7 @@ class TrainState:
     costs: Any
     experience: Any
     shaping: ShapingState
+    time_limit: TimeLimit = struct.field(default_factory=time_limit.unknown)
     observation_scale: ObservationScale | None = None
 
 
@@ -107,7 +110,9 @@ def improve(
     shaped = shaping.updated(method_params, state.shaping, rollout, fresh)
     divergence = shaping.reference_divergence(recipe.learner, shaped, rollout)
     rewards = shaping.shaped_rewards(method_params, shaped, rollout, fresh, divergence)
-    examples = as_examples(recipe, method_params, rollout, fresh, rewards)
+    limit = watch_the_clock(recipe, state.time_limit, rollout)
+    discounts = step_discounts(method_params, rollout, fresh, limit.share)
+    examples = as_examples(recipe, rollout, rewards, discounts)
     policy, policy_report = recipe.config.algorithm.update(
         recipe.learner, state.policy, examples, key_policy
     )
@@ -125,6 +130,7 @@ def improve(
         costs=costs,
         experience=experience,
         shaping=shaped,
+        time_limit=limit,
     )
     return new_state, report | cost_report
 
@@ -190,18 +196,14 @@ def recompute_costs(
 
 
 def as_examples(
-    recipe: Recipe,
-    method_params: MethodParams,
-    rollout: Rollout,
-    fresh: FreshCosts | None,
-    rewards: jax.Array,
+    recipe: Recipe, rollout: Rollout, rewards: jax.Array, discounts: jax.Array
 ) -> Examples:
-    """Rewards as the method shapes them, its discounts, and the advantages."""
+    """The rollout with the advantages of these rewards and discounts."""
     advantages = gae(
         rewards,
         rollout.values,
         rollout.next_values,
-        step_discounts(method_params, rollout, fresh),
+        discounts,
         rollout.ended,
         recipe.config.gae_lambda,
     )
@@ -217,10 +219,22 @@ def as_examples(
     )
 
 
+def watch_the_clock(recipe: Recipe, limit: TimeLimit, rollout: Rollout) -> TimeLimit:
+    """How often steps reach the time limit, if the discount shall count that."""
+    rate = recipe.config.time_limit_rate
+    if rate is None:
+        return limit
+    ended_before = rollout.game_over | rollout.stopped
+    return time_limit.updated(limit, rollout.truncated, ended_before, rate)
+
+
 def step_discounts(
-    method_params: MethodParams, rollout: Rollout, fresh: FreshCosts | None
+    method_params: MethodParams,
+    rollout: Rollout,
+    fresh: FreshCosts | None,
+    limit_share: jax.Array | float = 0.0,
 ) -> jax.Array:
-    """γ_t = discount × (1 − ρ(z_t) if dynamic), 0 where nothing follows.
+    """γ_t = discount × (1 − ρ(z_t) if dynamic) × (1 − τ), 0 where nothing follows.
 
     1 − ρ(z_t) is the dynamic discount of section 4.2, arXiv:2205.15376. A truncation
     always bootstraps. A stop does, unless the method cuts there. The game's own end never
@@ -229,12 +243,16 @@ def step_discounts(
     With a weight β, γ_t = discount × ((1 − β)·(1 − ρ(z_t)) + β·[not stopped]). If ρ is
     right, the mean of γ_t is the same for any β. If it is wrong, a share β of γ_t still
     follows the actual stops.
+
+    τ is the share of steps that reach the time limit (`termdp.runs.time_limit`). Methods
+    that ignore all ends ignore this one, too.
     """
     survival = _survival(method_params, rollout, fresh)
     weight = method_params.stop_weight
     survival = (1.0 - weight) * survival + weight * ~rollout.stopped
     dynamic = jnp.where(method_params.dynamic_discount > 0, survival, 1.0)
-    discounts = method_params.discount * dynamic
+    limit_share = limit_share * (1.0 - method_params.game_over_bootstraps)
+    discounts = method_params.discount * dynamic * (1.0 - limit_share)
     discounts = jnp.where(
         rollout.stopped, method_params.stop_bootstraps * discounts, discounts
     )

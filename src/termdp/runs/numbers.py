@@ -46,6 +46,7 @@ class Numbers(TypedDict, total=False):
     num_envs: int
     rollout_steps: int
     gae_lambda: float
+    time_limit_rate: float | None
     network: str
     filters: int
     hidden: int

@@ -89,6 +89,23 @@ def test_a_stop_counts_as_an_end_by_its_weight(weight, gamma, gamma_if_stopped):
     np.testing.assert_allclose(mean, LEARNED_SURVIVAL, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("method", "gammas"),
+    [
+        # 0.8 × 0.9, and what the method makes of ends
+        ("pg", [0.72, 0, 0, 0.72]),
+        # 0.8 × 0.6 × 0.9
+        ("termpg", [0.432, 0, 0.432, 0.432]),
+        # Where nothing is an end, the time limit is none.
+        ("pg_naive", [0.8, 0.8, 0.8, 0.8]),
+    ],
+)
+def test_a_time_limit_is_expected_like_a_stop(method, gammas):
+    numbers = method_params(find_method(method, discount=0.8), 30)
+    found = step_discounts(numbers, played(), fresh(), limit_share=0.1)
+    np.testing.assert_allclose(found[0], gammas, rtol=1e-6)
+
+
 def test_a_constant_discount_has_no_weight():
     with pytest.raises(ValueError, match="got stop_weight: its discount is constant"):
         find_method("termpg_fixed_discount", stop_weight=0.5)
