@@ -1,7 +1,7 @@
 """The results of several sweeps in one folder: for a sweep that ran in parts.
 
 Parts may come from several machines and several versions. The manifest of the whole says
-for each cell at which commit its runs were made.
+for each cell at which commit, and on what device, its runs were made.
 """
 
 from collections.abc import Sequence
@@ -61,6 +61,7 @@ def gather(parts: Sequence[Path], out: Path) -> Gathered:
     curves: dict[RunKey, Curve] = {}
     settings: dict[str, Any] = {}
     commits: dict[str, set[str]] = {}
+    devices: dict[str, set[str]] = {}
     repeated = outdated = 0
     for part, manifest in zip(parts, manifests, strict=True):
         drawn = read_curves(part)
@@ -72,7 +73,8 @@ def gather(parts: Sequence[Path], out: Path) -> Gathered:
                 repeated += 1
             else:
                 records[key] = record
-                commits.setdefault(cell, set()).update(manifest["commits"])
+                commits.setdefault(cell, set()).update(_commits_of(manifest, cell))
+                devices.setdefault(cell, set()).update(_devices_of(manifest, cell))
                 if key in drawn:
                     curves[key] = drawn[key]
     if not records:
@@ -82,14 +84,30 @@ def gather(parts: Sequence[Path], out: Path) -> Gathered:
     out.mkdir(parents=True, exist_ok=True)
     ordered = [records[key] for key in sorted(records)]
     write_packed(out, ordered, curves)
-    write_json(out / "manifest.json", _manifest_of(manifests, ordered, commits))
+    made = {"commits_of": _listed(commits), "devices_of": _listed(devices)}
+    write_json(out / "manifest.json", _manifest_of(manifests, ordered) | made)
     return Gathered(len(records), repeated, outdated)
 
 
+def _commits_of(manifest: dict[str, Any], cell: str) -> list[str]:
+    """The commits of a part's cell; a part may itself have been gathered."""
+    found: list[str] = manifest.get("commits_of", {}).get(cell, manifest["commits"])
+    return found
+
+
+def _devices_of(manifest: dict[str, Any], cell: str) -> list[str]:
+    """The devices on which a part's cell ran."""
+    here = [manifest.get("hardware", {}).get("device", "unknown")]
+    found: list[str] = manifest.get("devices_of", {}).get(cell, here)
+    return found
+
+
+def _listed(made: dict[str, set[str]]) -> dict[str, list[str]]:
+    return {cell: sorted(names) for cell, names in sorted(made.items())}
+
+
 def _manifest_of(
-    manifests: list[dict[str, Any]],
-    records: list[dict[str, Any]],
-    commits: dict[str, set[str]],
+    manifests: list[dict[str, Any]], records: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """One manifest for all parts; it lists no column and no row without runs."""
     cells = {f"{record['column']}/{record['row']}" for record in records}
@@ -109,9 +127,8 @@ def _manifest_of(
         "left_out": {},
         "commands": [c for manifest in manifests for c in manifest["commands"]],
         "commits": _distinct([c for m in manifests for c in m["commits"]]),
-        "commits_of": {cell: sorted(made) for cell, made in sorted(commits.items())},
-        "versions": _versions(manifests),
-        "hardware": manifests[0].get("hardware", {}),
+        "versions": _either([m["versions"] for m in manifests]),
+        "hardware": _either([m.get("hardware", {}) for m in manifests]),
         "begun": min(manifest.get("begun", "") for manifest in manifests),
         "finished": max(manifest.get("finished") or "" for manifest in manifests),
         "wall_s": round(sum(manifest["wall_s"] for manifest in manifests), 3),
@@ -146,17 +163,14 @@ def _united(
     return found
 
 
-def _versions(manifests: list[dict[str, Any]]) -> dict[str, str]:
-    """The version of each package; several where the parts differ."""
-    names = _distinct([name for m in manifests for name in m["versions"]])
-    found = {
-        name: _distinct(
-            [m["versions"][name] for m in manifests if name in m["versions"]]
-        )
-        for name in names
-    }
-    return {name: " or ".join(versions) for name, versions in found.items()}
+def _either(facts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the parts say by name; several values, as one text, where they differ."""
+    found = {}
+    for name in _distinct([name for fact in facts for name in fact]):
+        values = _distinct([fact[name] for fact in facts if name in fact])
+        found[name] = values[0] if len(values) == 1 else " or ".join(map(str, values))
+    return found
 
 
-def _distinct(words: list[str]) -> list[str]:
+def _distinct(words: list[Any]) -> list[Any]:
     return list(dict.fromkeys(words))

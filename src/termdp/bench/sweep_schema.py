@@ -67,7 +67,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked: dict[Cell, Seeds] = {}
     seed: Seed = 0
     note: Words = ""
-    commits_of: dict[Cell, list[Name]] = {}  # of folders that were gathered from parts
+    # Of folders that were gathered from parts.
+    commits_of: dict[Cell, list[Name]] = {}
+    devices_of: dict[Cell, list[Name]] = {}
 
 
 class RunFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

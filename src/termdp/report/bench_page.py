@@ -207,7 +207,6 @@ def provenance(results: Results) -> list[tuple[str, str]]:
     """Commands, commits, versions, machines, times."""
     found: list[tuple[str, str]] = []
     for manifest in results.manifests:
-        machine = manifest["hardware"]
         versions = {k: v for k, v in manifest["versions"].items() if k != "device"}
         found += [
             ("suite", manifest["suite"]),
@@ -215,11 +214,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
             *([("note", manifest["note"])] if "note" in manifest else []),
             ("commit", ", ".join(manifest["commits"])),
             ("versions", ", ".join(f"{k} {v}" for k, v in versions.items())),
-            (
-                "hardware",
-                f"{machine['devices']} × {machine['platform']} {machine['device']}, "
-                f"{machine['cpus']} CPU cores, {machine['machine']}",
-            ),
+            ("hardware", _machines(manifest)),
             (
                 "time",
                 f"{manifest['wall_s']:.0f} s in all, begun {manifest['begun']}, "
@@ -235,6 +230,24 @@ def provenance(results: Results) -> list[tuple[str, str]]:
             if column["overrides"] and label in results.columns
         ]
     return found
+
+
+def _machines(manifest: dict[str, Any]) -> str:
+    """Where the runs were made: for each device, which columns."""
+    machine = manifest["hardware"]
+    columns: dict[str, set[str]] = {}
+    for cell, devices in manifest.get("devices_of", {}).items():
+        for device in devices:
+            columns.setdefault(device, set()).add(column_name(cell.split("/")[0]))
+    if len(columns) > 1:
+        return "; ".join(
+            f"{device}: {', '.join(sorted(names))}"
+            for device, names in sorted(columns.items())
+        )
+    return (
+        f"{machine['devices']} × {machine['platform']} {machine['device']}, "
+        f"{machine['cpus']} CPU cores, {machine['machine']}"
+    )
 
 
 def _overrides(numbers: dict[str, Any]) -> str:

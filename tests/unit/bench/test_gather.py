@@ -9,6 +9,7 @@ from termdp.bench.gather import gather
 from termdp.bench.plan import RunKey
 from termdp.bench.sweep_folder import read_curves, read_manifest, read_records
 from termdp.cli import main
+from termdp.report.bench_page import provenance
 from termdp.report.results import load
 
 
@@ -57,6 +58,35 @@ def test_runs_and_curves_of_all_parts_are_in_one_folder(tmp_path):
     }
     assert manifest["wall_s"] == 150.0
     assert load([out]).missing == 0
+
+
+def test_what_was_gathered_may_be_gathered_again(tmp_path):
+    one, two = part(tmp_path / "one", ("pg",)), part(tmp_path / "two", ("termpg",))
+    three = part(tmp_path / "three", ("pg",), envs=("asterix",))
+    for run, commit, device in (
+        (one, "aaa", "H200"),
+        (two, "bbb", "H200"),
+        (three, "ccc", "cpu"),
+    ):
+        hardware = read_manifest(run.path)["hardware"] | {"device": device}
+        changed_manifest(run, commits=[commit], hardware=hardware)
+    half, whole = tmp_path / "half", tmp_path / "whole"
+    gather([one.path, two.path], half)
+    gather([three.path, half], whole)
+    manifest = read_manifest(whole)
+    assert manifest["commits_of"] == {
+        "asterix/pg": ["ccc"],
+        "breakout/pg": ["aaa"],
+        "breakout/termpg": ["bbb"],
+    }
+    assert manifest["devices_of"] == {
+        "asterix/pg": ["cpu"],
+        "breakout/pg": ["H200"],
+        "breakout/termpg": ["H200"],
+    }
+    assert manifest["hardware"]["device"] == "cpu or H200"
+    said = dict(provenance(load([whole])))
+    assert said["hardware"] == "H200: Breakout; cpu: Asterix"
 
 
 def test_of_two_equal_runs_the_first_counts(tmp_path):
