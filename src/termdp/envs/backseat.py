@@ -140,7 +140,7 @@ class BackseatDriver(Game):
 
     @property
     def fast_numbers(self) -> dict[str, Any]:
-        """Lanes are alike; older frames made costs worse (`docs/values_costs.md`)."""
+        """Lanes are alike; older frames made costs worse (`docs/values_networks.md`)."""
         if self.observation_kind == "image":
             return {}
         return {"cost_network": "columns", "cost_channels": NUM_MAPS}

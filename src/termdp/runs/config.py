@@ -121,7 +121,7 @@ class TrainConfig:
 # λ = 0.8 is smaller than usual, which helps both PG and TermPG. Costs are regularised
 # less than a fixed data set would need, which is used many times. Fewer gradient steps
 # on costs would be faster and earn less. A mean of several networks would be slower, and
-# no difference was shown (docs/values_costs.md). A game may want other numbers
+# no difference was shown (docs/values_networks.md). A game may want other numbers
 # (`Environment.fast_numbers`).
 FAST: dict[str, Any] = {
     "precision": "auto",
