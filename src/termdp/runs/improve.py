@@ -110,7 +110,7 @@ def improve(
     shaped = shaping.updated(method_params, state.shaping, rollout, fresh)
     divergence = shaping.reference_divergence(recipe.learner, shaped, rollout)
     rewards = shaping.shaped_rewards(method_params, shaped, rollout, fresh, divergence)
-    limit = watch_the_clock(recipe, state.time_limit, rollout)
+    limit = updated_time_limit(recipe, state.time_limit, rollout)
     discounts = step_discounts(method_params, rollout, fresh, limit.share)
     examples = as_examples(recipe, rollout, rewards, discounts)
     policy, policy_report = recipe.config.algorithm.update(
@@ -219,7 +219,7 @@ def as_examples(
     )
 
 
-def watch_the_clock(recipe: Recipe, limit: TimeLimit, rollout: Rollout) -> TimeLimit:
+def updated_time_limit(recipe: Recipe, limit: TimeLimit, rollout: Rollout) -> TimeLimit:
     """How often steps reach the time limit, if the discount shall count that."""
     rate = recipe.config.time_limit_rate
     if rate is None:
