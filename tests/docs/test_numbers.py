@@ -25,11 +25,11 @@ def test_a_wrong_number_is_found(tmp_path):
     page = tmp_path / "page.md"
     table = "| | PG |\n|---|---:|\n| Recommender | {} |\n"
     page.write_text(
-        "<!-- numbers: results/methods_1m -->\n\n" + table.format("96.0 ± 2.2")
+        "<!-- numbers: results/methods_1m -->\n\n" + table.format("96.3 ± 3.2")
     )
     assert [*wrong_numbers(page)] == []
     page.write_text(
-        "<!-- numbers: results/methods_1m -->\n\n" + table.format("96.1 ± 2.2")
+        "<!-- numbers: results/methods_1m -->\n\n" + table.format("96.1 ± 3.2")
     )
     (wrong,) = wrong_numbers(page)
     assert "96.1" in wrong
