@@ -2,7 +2,7 @@
 
 A time limit cuts an episode off, but does not end it: its last step bootstraps. So values
 count what would come after the limit, although no episode gets there. With a discount
-near 1 that is most of a value: the agent saves up for a future that never comes.
+near 1 and a near limit, that is most of a value.
 
 An agent that does not see the clock can only expect the limit as it expects a stop: with
 some chance at every step. That chance τ is the share of steps that reach the limit, and
